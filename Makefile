@@ -1,0 +1,132 @@
+# One command for each thing a contributor does. Every target sets up what it needs in .venv (benchmarks: in
+# .venv-bench); stamps remember it, so a second run needs no network.
+
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+BIN := $(VENV)/bin
+BENCH_BIN := $(BENCH_VENV)/bin
+SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.toml' -o -name py.typed \) 2>/dev/null)
+
+DEMO_SCENARIO ?= mixed-1000
+DEMO_POLICIES ?= round-robin,spread,pack,marginal-energy,least-joules
+DEMO_REPORT ?= demo-report
+DEMO = $(BIN)/wattloom compare $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
+
+PYTEST_ARGS ?=
+# Peers the benchmarks compare with: never in the product's environment.
+BENCH_PEERS := simpy numpy
+# A folder of data for benchmarks that can use one: make bench BENCH_DATA=/path/to/data
+BENCH_DATA ?=
+BENCH_ARGS ?=
+BENCH_OPTIONS = $(if $(BENCH_DATA),--data "$(BENCH_DATA)") $(BENCH_ARGS)
+SIMGRID_HEADER := /usr/include/simgrid/s4u.hpp
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint bench bench-decisions bench-simulation simgrid docs compiled wheel clean
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.stamp-report ## compare policies on a ready scenario and write demo-report/
+	$(DEMO)
+
+test: $(VENV)/.stamp-dev ## run the tests
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-dev ## check style, format, types and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The variable quietens the theme's notice that its upkeep ends in May 2027 (its successor reads the same mkdocs.yml).
+docs: $(VENV)/.stamp-docs ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wheel: $(VENV)/.stamp-dev ## build the pure-Python wheel and the source archive into dist/
+	rm -rf build
+	$(BIN)/python -m build --outdir dist .
+
+compiled: dist/.stamp-compiled ## build the mypyc-compiled wheel into dist/
+
+bench: bench-decisions bench-simulation ## run all benchmarks
+
+bench-decisions: $(BENCH_VENV)/.stamp-wattloom ## decisions per second
+	$(BENCH_BIN)/python benchmarks/decisions.py $(BENCH_OPTIONS)
+
+bench-simulation: $(BENCH_VENV)/.stamp-wattloom simgrid ## simulated tasks per second, beside SimPy and SimGrid
+	@if [ -e $(SIMGRID_HEADER) ] && command -v g++ >/dev/null; then \
+		set -x; $(BENCH_BIN)/python benchmarks/simulation.py $(BENCH_OPTIONS); \
+	else \
+		set -x; $(BENCH_BIN)/python benchmarks/simulation.py --without-simgrid $(BENCH_OPTIONS); \
+	fi
+
+# SimGrid is a C++ library from the distribution. Without it the benchmark still runs, and says what is missing.
+simgrid:
+	@if [ -e $(SIMGRID_HEADER) ] && command -v g++ >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing libsimgrid-dev and g++ with apt-get"; \
+		apt-get install -y -qq libsimgrid-dev g++ >/dev/null 2>&1 \
+		|| { apt-get update -qq && apt-get install -y -qq libsimgrid-dev g++ >/dev/null; } || true; \
+	fi; \
+	if ! [ -e $(SIMGRID_HEADER) ] || ! command -v g++ >/dev/null; then \
+		echo "*** SIMGRID ROWS SKIPPED: SimGrid's headers or g++ are missing." >&2; \
+		echo "*** Install them (Debian: apt-get install libsimgrid-dev g++) and run again." >&2; \
+	fi
+
+clean: ## remove what was built; the environments stay
+	rm -rf build dist site $(DEMO_REPORT) src/*.egg-info
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Environments -----------------------------------------------------------------------------------------------
+
+define make_venv
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Wattloom needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -n 1)." >&2; \
+		echo "Name another one: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(1) || { \
+		echo "Could not make $(1): '$(PYTHON) -m venv' failed (Debian: install python3-venv)." >&2; \
+		rm -rf $(1); exit 1; }
+endef
+
+$(BIN)/python:
+	$(call make_venv,$(VENV))
+
+$(BENCH_BIN)/python:
+	$(call make_venv,$(BENCH_VENV))
+
+# Editable installs: pyproject.toml and setup.py decide when they are stale, the sources do not.
+$(VENV)/.stamp-report: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/pip install -e '.[report]'
+	@touch $@
+
+$(VENV)/.stamp-dev: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/pip install -e '.[dev,report]'
+	@touch $@ $(VENV)/.stamp-report
+
+$(VENV)/.stamp-docs: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/pip install -e '.[docs]'
+	@touch $@
+
+dist/.stamp-compiled: $(SOURCES) pyproject.toml setup.py | $(VENV)/.stamp-dev
+	@command -v cc >/dev/null || { \
+		echo "A compiled wheel needs a C compiler and Python's headers (Debian: gcc python3-dev)." >&2; exit 1; }
+	rm -rf build dist/wattloom-*-cp*.whl
+	WATTLOOM_COMPILE=1 $(BIN)/pip wheel --no-build-isolation --no-deps --wheel-dir dist .
+	@touch $@
+
+$(BENCH_VENV)/.stamp-peers: | $(BENCH_BIN)/python
+	$(BENCH_BIN)/pip install $(BENCH_PEERS)
+	@touch $@
+
+$(BENCH_VENV)/.stamp-wattloom: dist/.stamp-compiled $(BENCH_VENV)/.stamp-peers
+	$(BENCH_BIN)/pip uninstall -y wattloom 2>/dev/null
+	$(BENCH_BIN)/pip install dist/wattloom-*-cp*.whl
+	@touch $@

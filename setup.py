@@ -1,0 +1,43 @@
+"""Adds compiled modules to the wheel when WATTLOOM_COMPILE=1; everything else is in pyproject.toml.
+
+The compiled wheel comes from the same source through mypyc. mypy must then be importable by the build:
+`make compiled` sees to that, or install the `dev` extra and build with `--no-build-isolation`.
+"""
+
+import os
+
+from setuptools import setup
+
+COMPILED_MODULES = [
+    "src/wattloom/cluster/fit.py",
+    "src/wattloom/cluster/index.py",
+    "src/wattloom/cluster/machine.py",
+    "src/wattloom/cluster/node_class.py",
+    "src/wattloom/cluster/site.py",
+    "src/wattloom/policies/view.py",
+    "src/wattloom/prediction/outlook.py",
+    "src/wattloom/prediction/readings.py",
+    "src/wattloom/prediction/runtimes.py",
+    "src/wattloom/scheduling/engine.py",
+    "src/wattloom/scheduling/ledger.py",
+    "src/wattloom/scheduling/queue.py",
+    "src/wattloom/scheduling/state.py",
+    "src/wattloom/scheduling/timers.py",
+    "src/wattloom/workload/shape.py",
+]
+
+
+def extensions() -> list:
+    if os.environ.get("WATTLOOM_COMPILE") != "1":
+        return []
+    try:
+        from mypyc.build import mypycify
+    except ImportError as missing:
+        raise SystemExit(
+            "WATTLOOM_COMPILE=1 needs mypy (it brings mypyc) and setuptools in the building environment: "
+            "run `make compiled`, or install '.[dev]' and build with --no-build-isolation."
+        ) from missing
+    return mypycify(COMPILED_MODULES, opt_level="3")
+
+
+setup(ext_modules=extensions())

@@ -1,0 +1,1 @@
+"""Where things run: machine profiles, power curves, nodes, and the index that policies look at."""

@@ -1,0 +1,95 @@
+"""Whether a task of some shape fits on nodes of some class at some load, and if not, why.
+
+Owns every check that depends on one node alone: CPU, memory, architecture, labels, devices, watts. The same function
+is asked when candidates are ranked, when a proposal is committed and when a decision is explained.
+"""
+
+import msgspec
+
+from wattloom.cluster.node_class import Mode, NodeClass, take_devices
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
+from wattloom.units import MILLI
+from wattloom.workload.function import Variant
+from wattloom.workload.shape import Shape
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """On what terms a policy wants tasks placed."""
+
+    guarantee: float = 1.0
+    """Share of the requested CPU that is guaranteed: 0.8 is the 80% rule, 0 ignores CPU requests."""
+    tdp: bool = False
+    """Whether a node's draw must stay within its TDP."""
+
+
+def guaranteed(shape: Shape, terms: Terms) -> int:
+    """Millicores set aside for a task of this shape."""
+    return shape.cpu if terms.guarantee == 1.0 else round(shape.cpu * terms.guarantee)
+
+
+def usable_variants(shape: Shape, cls: NodeClass) -> tuple[Variant, ...]:
+    """The builds that run on this class at all."""
+    return tuple(variant for variant in shape.variants if _variant_problem(shape, variant, cls) is None)
+
+
+def never(shape: Shape, cls: NodeClass, terms: Terms) -> Reason | None:
+    """Why no node of this class can take this shape even when empty."""
+    arch = shape.requirements.arch
+    if arch and cls.machine.profile.arch not in arch:
+        return Reason.ARCHITECTURE
+    if any(cls.labels.get(name) != value for name, value in shape.requirements.labels):
+        return Reason.LABELS
+    problems = [_variant_problem(shape, variant, cls) for variant in shape.variants]
+    if None not in problems:
+        return problems[0]
+    if guaranteed(shape, terms) > cls.cpu or shape.memory > cls.memory:
+        return Reason.TOO_SMALL
+    return _watts_problem(shape, cls, shape.cpu, terms)
+
+
+def now(shape: Shape, variant: Variant, site: Site, terms: Terms) -> Reason | None:
+    """Why the nodes of this site cannot take this shape now; `never` was asked before."""
+    if site.mode == Mode.HELD:
+        return Reason.HELD
+    return room(shape, variant, site, terms)
+
+
+def room(shape: Shape, variant: Variant, site: Site, terms: Terms) -> Reason | None:
+    """The same for the one task a node is held for."""
+    cls = site.cls
+    if site.allocated + guaranteed(shape, terms) > cls.cpu:
+        return Reason.CPU
+    if site.memory + shape.memory > cls.memory:
+        return Reason.MEMORY
+    wanted = shape.devices[variant.name]
+    if wanted and take_devices(cls, site.devices, wanted) is None:
+        return Reason.DEVICES
+    return _watts_problem(shape, cls, site.demand + shape.cpu, terms)
+
+
+def _watts_problem(shape: Shape, cls: NodeClass, demand: int, terms: Terms) -> Reason | None:
+    machine = cls.machine
+    tdp = machine.profile.tdp_w if terms.tdp else None
+    if cls.cap_w is None and tdp is None:
+        return None
+    if not machine.knows_power:
+        return Reason.POWER_UNKNOWN
+    watts = machine.watts(demand)
+    if cls.cap_w is not None and watts > cls.cap_w:
+        return Reason.NODE_WATTS
+    if tdp is not None and watts > tdp:
+        return Reason.TDP
+    return None
+
+
+def _variant_problem(shape: Shape, variant: Variant, cls: NodeClass) -> Reason | None:
+    if variant.arch and cls.machine.profile.arch not in variant.arch:
+        return Reason.ARCHITECTURE
+    there = dict(cls.devices)
+    for kind, share in shape.devices[variant.name].items():
+        if kind not in there:
+            return Reason.NO_SUCH_DEVICE
+        if share > there[kind] * MILLI:
+            return Reason.TOO_SMALL
+    return None

@@ -1,0 +1,219 @@
+"""The index over all nodes: by class, by site, and ranked by cost.
+
+Owns which node is in which site and the rankings that policies ask for. A ranking is a heap of sites; it catches up
+with the sites that have got nodes since it was last asked, so a decision touches the few that changed.
+"""
+
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from wattloom.cluster.machine import Machine
+from wattloom.cluster.node import Node
+from wattloom.cluster.node_class import ClassKey, DeviceUse, Mode, NodeClass
+from wattloom.cluster.site import NodeState, Site
+
+Rank = tuple[float, float]
+"""Cost, then the policy's second key; the node's name decides what is left."""
+Entry = tuple[float, float, int, Site]
+SiteKey = tuple[int, int, int, int, DeviceUse, int]
+
+FRESH_LIMIT: Final = 50_000
+EMPTY_LIMIT: Final = 20_000
+
+
+class Index:
+    """All nodes of the cluster, findable by what they have left."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeState] = {}
+        self.classes: list[NodeClass] = []
+        self.microwatts: int = 0
+        """Draw of the whole cluster by the curves."""
+        self.unknown_power: int = 0
+        """How many nodes have no curve."""
+        self.fresh: list[Site] = []
+        """Sites that got their first node, in order; rankings read it from where they stopped."""
+        self.rankings: dict[int, Ranking] = {}
+        self._class_of: dict[ClassKey, NodeClass] = {}
+        self._sites: dict[SiteKey, Site] = {}
+        self._serial: int = 0
+
+    def add(self, node: Node, machine: Machine, time: float) -> NodeState:
+        cls = self._class_for(node, machine)
+        state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE, time)
+        self.nodes[node.name] = state
+        cls.size += 1
+        self.unknown_power += not machine.knows_power
+        self.place(state)
+        return state
+
+    def reclassify(self, state: NodeState, node: Node, machine: Machine) -> None:
+        """The node has become one of another class; what is taken of it stays."""
+        state.cls.size -= 1
+        self.unknown_power -= not state.cls.machine.knows_power
+        state.cls = self._class_for(node, machine)
+        state.cls.size += 1
+        self.unknown_power += not machine.knows_power
+        if not state.tasks:
+            state.devices = tuple((0,) * count for _, count in state.cls.devices)
+        self.place(state)
+
+    def _class_for(self, node: Node, machine: Machine) -> NodeClass:
+        key = NodeClass.key_of(node, machine)
+        cls = self._class_of.get(key)
+        if cls is None or cls.machine.profile != machine.profile:
+            cls = NodeClass(len(self.classes), key, machine)
+            self._class_of[key] = cls
+            self.classes.append(cls)
+        return cls
+
+    def remove(self, state: NodeState) -> None:
+        site = state.site
+        assert site is not None
+        site.count -= 1
+        self.microwatts -= site.microwatts
+        state.site = None
+        state.cls.size -= 1
+        self.unknown_power -= not state.cls.machine.knows_power
+        del self.nodes[state.name]
+
+    def place(self, state: NodeState) -> None:
+        """Put the node in the site its present use belongs to."""
+        cls = state.cls
+        key = (cls.index, state.demand, state.allocated, state.memory, state.devices, int(state.mode))
+        site = self._sites.get(key)
+        if site is None:
+            site = self._new_site(key, cls, state.mode)
+        old = state.site
+        if old is not None:
+            old.count -= 1
+            self.microwatts -= old.microwatts
+        self.microwatts += site.microwatts
+        state.site = site
+        if site.count == 0:
+            self.fresh.append(site)
+            if len(self.fresh) > FRESH_LIMIT:
+                self._trim()
+        site.enter(state.name)
+
+    def sites(self) -> list[Site]:
+        """Every site that has nodes."""
+        return [site for site in self._sites.values() if site.count]
+
+    def ranking(self, key: int, evaluate: Callable[[Site], Rank | None]) -> "Ranking":
+        """The ranking kept under this key, made by `evaluate` if it is new."""
+        ranking = self.rankings.get(key)
+        if ranking is None:
+            ranking = Ranking(self, evaluate)
+            self.rankings[key] = ranking
+        return ranking
+
+    def drop_ranking(self, key: int) -> None:
+        """Forget it: what it was made from has changed."""
+        self.rankings.pop(key, None)
+
+    def _new_site(self, key: SiteKey, cls: NodeClass, mode: Mode) -> Site:
+        self._serial += 1
+        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.nodes)
+        self._sites[key] = site
+        return site
+
+    def _trim(self) -> None:
+        """Shorten what only grows: the list of fresh sites, and the empty sites."""
+        for ranking in self.rankings.values():
+            ranking.catch_up()
+            ranking.read = 0
+        self.fresh.clear()
+        empty = [key for key, site in self._sites.items() if not site.count]
+        if len(empty) > EMPTY_LIMIT:
+            for key in empty:
+                del self._sites[key]
+            for ranking in self.rankings.values():
+                ranking.forget_empty()
+
+
+class Ranking:
+    """Sites in the order of their rank for one kind of task. Ranks do not change while a site lives."""
+
+    def __init__(self, index: Index, evaluate: Callable[[Site], Rank | None]) -> None:
+        self.index: Final = index
+        self.evaluate: Final = evaluate
+        self.heap: list[Entry] = []
+        self.present: set[int] = set()
+        self.ranks: dict[int, Rank | None] = {}
+        self.read: int = len(index.fresh)
+        for site in index.sites():
+            self._offer(site)
+
+    def best(self) -> Site | None:
+        """The site with the lowest rank; among equals the one whose first node comes first by name."""
+        self.catch_up()
+        heap = self.heap
+        while heap and not heap[0][3].count:
+            self.present.discard(heappop(heap)[2])
+        if not heap:
+            return None
+        top = heap[0]
+        if len(heap) == 1 or not (_equal(top, heap[1]) or (len(heap) > 2 and _equal(top, heap[2]))):
+            return top[3]
+        return self._first_by_name()
+
+    def walk(self) -> Iterator[Site]:
+        """All sites in order; equals by the name of their first node."""
+        self.catch_up()
+        alive = [entry for entry in self.heap if entry[3].count]
+        for entry in sorted(alive, key=_full_order):
+            yield entry[3]
+
+    def rank(self, site: Site) -> Rank | None:
+        """What `evaluate` said of this site."""
+        if site.serial not in self.ranks:
+            self.ranks[site.serial] = self.evaluate(site)
+        return self.ranks[site.serial]
+
+    def catch_up(self) -> None:
+        fresh = self.index.fresh
+        for position in range(self.read, len(fresh)):
+            self._offer(fresh[position])
+        self.read = len(fresh)
+
+    def forget_empty(self) -> None:
+        self.heap = [entry for entry in self.heap if entry[3].count]
+        heapify(self.heap)
+        self.present = {entry[2] for entry in self.heap}
+        self.ranks = {entry[2]: (entry[0], entry[1]) for entry in self.heap}
+
+    def _offer(self, site: Site) -> None:
+        serial = site.serial
+        if not site.count or serial in self.present:
+            return
+        rank = self.rank(site)
+        if rank is not None:
+            heappush(self.heap, (rank[0], rank[1], serial, site))
+            self.present.add(serial)
+
+    def _first_by_name(self) -> Site:
+        heap = self.heap
+        top = heap[0]
+        equals: list[Entry] = []
+        while heap and _equal(top, heap[0]):
+            entry = heappop(heap)
+            if entry[3].count:
+                equals.append(entry)
+            else:
+                self.present.discard(entry[2])
+        first = equals[0][3]
+        for entry in equals:
+            heappush(heap, entry)
+            if entry[3].first() < first.first():
+                first = entry[3]
+        return first
+
+
+def _equal(a: Entry, b: Entry) -> bool:
+    return a[0] == b[0] and a[1] == b[1]
+
+
+def _full_order(entry: Entry) -> tuple[float, float, str]:
+    return entry[0], entry[1], entry[3].first()

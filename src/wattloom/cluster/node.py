@@ -1,0 +1,38 @@
+"""A node as it joins: the spec.
+
+Owns its fields and the validation of their values.
+"""
+
+import msgspec
+
+
+class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A node as it joins."""
+
+    name: str
+    machine: str
+    cpu: float | None = None
+    """Cores that may be given out; None: the machine's hardware threads."""
+    memory: int | None = None
+    """Bytes that may be given out; None: the machine's."""
+    labels: dict[str, str] = {}
+    devices: dict[str, int] = {}
+    """Number of devices by kind."""
+    cap_w: float | None = None
+    """A limit on this node's draw."""
+    asleep: bool = False
+
+    def problem(self) -> tuple[str, str] | None:
+        """The first wrong field and what is wrong with it."""
+        if not self.name:
+            return "name", "must not be empty"
+        if self.cpu is not None and not 0.0 < self.cpu < 1e6:
+            return "cpu", f"must be positive, not {self.cpu}"
+        if self.memory is not None and self.memory < 0:
+            return "memory", "must not be negative"
+        for kind, count in self.devices.items():
+            if count < 1:
+                return f"devices.{kind}", f"must be at least 1, not {count}"
+        if self.cap_w is not None and not self.cap_w > 0.0:
+            return "cap_w", f"must be positive, not {self.cap_w}"
+        return None

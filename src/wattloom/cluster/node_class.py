@@ -1,0 +1,103 @@
+"""Classes of equal nodes, their modes, and how shares of their devices are taken and returned.
+
+Owns what makes two nodes equal but for their names and loads. What is taken of a node now is in `site`.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from wattloom.cluster.machine import Machine
+from wattloom.cluster.node import Node
+from wattloom.units import MILLI, millicores
+
+
+class Mode(IntEnum):
+    """Whether a node can run something now."""
+
+    AWAKE = 0
+    WAKING = 1
+    ASLEEP = 2
+    HELD = 3
+    """Awake, but kept free for one waiting task."""
+
+
+ClassKey = tuple[str, int, int, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...], float | None]
+
+
+class NodeClass:
+    """Nodes that only their names and loads tell apart."""
+
+    __slots__ = ("cap_w", "cpu", "devices", "index", "key", "labels", "machine", "memory", "size")
+
+    def __init__(self, index: int, key: ClassKey, machine: Machine) -> None:
+        self.index: Final = index
+        self.key: Final = key
+        self.machine: Final = machine
+        self.cpu: Final = key[1]
+        self.memory: Final = key[2]
+        self.labels: Final = dict(key[3])
+        self.devices: Final = key[4]
+        self.cap_w: Final = key[5]
+        self.size: int = 0
+        """How many nodes of this class there are."""
+
+    @staticmethod
+    def key_of(node: Node, machine: Machine) -> ClassKey:
+        """What must be equal for two nodes to be of one class."""
+        profile = machine.profile
+        return (
+            node.machine,
+            millicores(node.cpu) if node.cpu is not None else profile.threads * MILLI,
+            node.memory if node.memory is not None else profile.memory,
+            tuple(sorted(node.labels.items())),
+            tuple(sorted(node.devices.items())),
+            node.cap_w,
+        )
+
+    def __repr__(self) -> str:
+        return f"<NodeClass {self.index} {self.machine.name} x{self.size}>"
+
+
+DeviceUse = tuple[tuple[int, ...], ...]
+"""Thousandths in use of each device, by kind in the class's order."""
+
+
+def take_devices(cls: NodeClass, used: DeviceUse, wanted: dict[str, int]) -> tuple[DeviceUse, DeviceUse] | None:
+    """(use after, what was taken) if the wanted shares fit, else None.
+
+    Whole devices must be free; a share goes to the fullest device that still has room, so that whole ones stay free.
+    """
+    after: list[tuple[int, ...]] = []
+    taken: list[tuple[int, ...]] = []
+    offered = 0
+    for (kind, _), use in zip(cls.devices, used, strict=True):
+        share = wanted.get(kind, 0)
+        grant = _grant(use, share)
+        if grant is None:
+            return None
+        offered += share > 0
+        taken.append(grant)
+        after.append(tuple(a + b for a, b in zip(use, grant, strict=True)))
+    if offered < len(wanted):
+        return None
+    return tuple(after), tuple(taken)
+
+
+def _grant(use: tuple[int, ...], share: int) -> tuple[int, ...] | None:
+    if share == 0:
+        return (0,) * len(use)
+    if share < MILLI:
+        room = [(-used, position) for position, used in enumerate(use) if used + share <= MILLI]
+        if not room:
+            return None
+        chosen = min(room)[1]
+        return tuple(share if position == chosen else 0 for position in range(len(use)))
+    count = share // MILLI
+    free = [position for position, used in enumerate(use) if used == 0][:count]
+    if len(free) < count:
+        return None
+    return tuple(MILLI if position in free else 0 for position in range(len(use)))
+
+
+def return_devices(used: DeviceUse, taken: DeviceUse) -> DeviceUse:
+    return tuple(tuple(a - b for a, b in zip(use, grant, strict=True)) for use, grant in zip(used, taken, strict=True))

@@ -1,0 +1,40 @@
+"""HSC's Algorithm 1 (H4): the node whose curve rises least for the cores asked.
+
+Owns that rule. It looks at watts alone: how long the task runs, there or with its neighbours, does not count.
+"""
+
+from typing import ClassVar
+
+from wattloom.cluster.fit import Terms
+from wattloom.cluster.site import Site
+from wattloom.policies.protocol import RankingPolicy
+from wattloom.prediction.outlook import Outlook
+from wattloom.units import MILLI
+from wattloom.workload.shape import Shape
+
+
+class MarginalEnergy(RankingPolicy):
+    """Least additional watts."""
+
+    name = "marginal-energy"
+    summary = "least additional watts by the node's power curve (HSC's Algorithm 1)"
+    measure = "W"
+    options: ClassVar[dict[str, str]] = {
+        "tdp": "keep each node's draw within its TDP (true or false; default false)",
+        "guarantee": "share of the requested CPU that is guaranteed; 0.8 is HSC's 80% rule (default 1)",
+    }
+    needs_power = True
+
+    def __init__(self, tdp: bool = False, guarantee: float = 1.0) -> None:
+        self.terms = Terms(guarantee=guarantee, tdp=tdp)
+
+    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+        if site.demand + shape.cpu <= site.cls.cpu:
+            return outlook.watts
+        full = site.cls.cpu
+        machine = site.cls.machine
+        return (machine.watts(full) - machine.watts(max(0, full - MILLI))) * shape.cpu / MILLI
+
+    def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+        """Among equals the fullest, so that others stay empty."""
+        return -site.demand

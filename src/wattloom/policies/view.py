@@ -1,0 +1,111 @@
+"""What a policy may look at: the cluster as it is at one moment.
+
+Owns the questions a policy can ask. It answers from the index and the forecasts and lets nobody change anything.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from wattloom.cluster.index import Index, Rank
+from wattloom.cluster.node_class import NodeClass
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import NodeState, Site
+from wattloom.prediction.outlook import Outlook, Outlooks
+from wattloom.prediction.readings import Readings
+from wattloom.workload.shape import Shape
+from wattloom.workload.task import Task
+
+
+class Ask:
+    """One task that wants a place."""
+
+    __slots__ = ("attempt", "shape", "submitted", "task")
+
+    def __init__(self, task: Task, shape: Shape, submitted: float, attempt: int) -> None:
+        self.task = task
+        self.shape = shape
+        self.submitted = submitted
+        self.attempt = attempt
+        """How often it has been placed."""
+
+
+class View:
+    """The cluster, read only."""
+
+    def __init__(self, index: Index, outlooks: Outlooks, readings: Readings) -> None:
+        self.time: float = 0.0
+        self.cap_microwatts: int | None = None
+        """Limit on the whole cluster's draw."""
+        self.last_node: str = ""
+        """Where the last task was placed."""
+        self.queued: int = 0
+        """Tasks ready to run that have no place."""
+        self._index: Final = index
+        self._outlooks: Final = outlooks
+        self.readings: Final = readings
+        """What meters last said."""
+
+    def outlook(self, shape: Shape, site: Site) -> Outlook | Reason:
+        """What a task of this shape would do there, or why it does not fit there now."""
+        outlook = self._outlooks.at(shape, site)
+        if self.cap_microwatts is not None and isinstance(outlook, Outlook):
+            if self._index.unknown_power:
+                return Reason.POWER_UNKNOWN
+            if self._index.microwatts + outlook.added_microwatts > self.cap_microwatts:
+                return Reason.CLUSTER_WATTS
+        return outlook
+
+    def room(self, shape: Shape, site: Site) -> Outlook | Reason:
+        """The same without the cluster's power cap: what depends on shape and site alone."""
+        return self._outlooks.at(shape, site)
+
+    def cost(self, shape: Shape, site: Site) -> float:
+        """The cost a ranking has kept for this site; 0 where nothing was ranked."""
+        ranking = self._index.rankings.get(shape.index)
+        rank = ranking.rank(site) if ranking is not None else None
+        return 0.0 if rank is None else rank[0]
+
+    def fitting(self, shape: Shape) -> Iterator[tuple[Site, Outlook]]:
+        """Every site that has room for the shape now, with the outlook there."""
+        for site in self._index.sites():
+            outlook = self.outlook(shape, site)
+            if isinstance(outlook, Outlook):
+                yield site, outlook
+
+    def cheapest(self, shape: Shape, evaluate: Callable[[Site], Rank | None]) -> Site | None:
+        """The site of lowest rank. `evaluate` must depend on the shape and the site alone: its answers are kept."""
+        ranking = self._index.ranking(shape.index, evaluate)
+        if self.cap_microwatts is None:
+            return ranking.best()
+        for site in ranking.walk():
+            if isinstance(self.outlook(shape, site), Outlook):
+                return site
+        return None
+
+    def ranked(self, shape: Shape, evaluate: Callable[[Site], Rank | None]) -> Iterator[Site]:
+        """All sites with room, cheapest first. The same rule for `evaluate`."""
+        for site in self._index.ranking(shape.index, evaluate).walk():
+            if self.cap_microwatts is None or isinstance(self.outlook(shape, site), Outlook):
+                yield site
+
+    def sites(self) -> list[Site]:
+        return self._index.sites()
+
+    def classes(self) -> list[NodeClass]:
+        return [cls for cls in self._index.classes if cls.size]
+
+    def nodes(self) -> dict[str, NodeState]:
+        """All nodes by name. Look, do not touch."""
+        return self._index.nodes
+
+    def why_none(self, shape: Shape) -> Reason:
+        """Why no site can take this shape now, in one word."""
+        if not self._index.nodes:
+            return Reason.NO_NODES
+        ever = False
+        for site in self._index.sites():
+            if self._outlooks.never(shape, site) is None:
+                ever = True
+                if isinstance(self._outlooks.at(shape, site), Outlook):
+                    return Reason.CLUSTER_WATTS
+        return Reason.NO_ROOM if ever else Reason.NEVER_FITS

@@ -1,0 +1,126 @@
+"""What one task of a shape would do at a site: its build, seconds, watts and joules, or why it cannot go there.
+
+Owns the sum of everything known about (shape, site). It holds for every task of the shape and every node of the site.
+"""
+
+from typing import Final
+
+from wattloom.cluster import fit
+from wattloom.cluster.fit import Terms
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import MICRO, Site
+from wattloom.energy.forecast import Forecast, Provenance, Unknown
+from wattloom.prediction.runtimes import RunTimes
+from wattloom.units import Joules, Seconds, Watts
+from wattloom.workload.function import Variant
+from wattloom.workload.shape import Shape
+
+
+class Outlook:
+    """The expected effect of one task at a site."""
+
+    __slots__ = ("added_microwatts", "alone", "forecast", "joules", "seconds", "unknown", "variant", "watts")
+
+    def __init__(
+        self,
+        variant: Variant,
+        alone: float,
+        seconds: float,
+        watts: float,
+        added_microwatts: int,
+        provenance: Provenance,
+        unknown: Reason | None,
+    ) -> None:
+        self.variant: Final = variant
+        self.alone: Final = alone
+        """Seconds by itself; 0 if unknown."""
+        self.seconds: Final = seconds
+        """Seconds among the neighbours that are there now; 0 if unknown."""
+        self.watts: Final = watts
+        """What the node draws more above what it draws now, awake; 0 if unknown."""
+        self.joules: Final = watts * seconds
+        self.added_microwatts: Final = added_microwatts
+        """What the cluster draws more, a wake-up included."""
+        self.unknown: Final = unknown
+        """Which figure is missing; None if all are there."""
+        self.forecast: Final[Forecast | Unknown] = (
+            Unknown(str(unknown))
+            if unknown is not None
+            else Forecast(Seconds(seconds), Watts(watts), Joules(watts * seconds), provenance)
+        )
+        """The same, as it is told to users."""
+
+
+class Outlooks:
+    """Outlooks by shape and site, on one policy's terms."""
+
+    def __init__(self, runtimes: RunTimes, terms: Terms) -> None:
+        self.runtimes: Final = runtimes
+        self.terms: Final = terms
+        self._never: dict[tuple[int, int], Reason | None] = {}
+        self._seen: dict[int, dict[int, Outlook | Reason]] = {}
+
+    def at(self, shape: Shape, site: Site) -> Outlook | Reason:
+        """The outlook, or why the shape does not fit there now."""
+        seen = self._seen.get(shape.index)
+        if seen is None:
+            seen = {}
+            self._seen[shape.index] = seen
+        known = seen.get(site.serial)
+        if known is None:
+            if len(seen) > 100_000:
+                seen.clear()
+            known = self._look(shape, site)
+            seen[site.serial] = known
+        return known
+
+    def never(self, shape: Shape, site: Site) -> Reason | None:
+        """Why nodes of this class cannot take the shape even when empty."""
+        key = (shape.index, site.cls.index)
+        if key not in self._never:
+            self._never[key] = fit.never(shape, site.cls, self.terms)
+        return self._never[key]
+
+    def forget(self, shape: Shape) -> None:
+        """A forecast for this shape has changed."""
+        self._seen.pop(shape.index, None)
+
+    def _look(self, shape: Shape, site: Site) -> Outlook | Reason:
+        refusal = self.never(shape, site)
+        if refusal is not None:
+            return refusal
+        best: Outlook | None = None
+        for variant in fit.usable_variants(shape, site.cls):
+            refusal = fit.now(shape, variant, site, self.terms)
+            if refusal is not None:
+                continue
+            outlook = self.of_variant(shape, variant, site)
+            if best is None or _better(outlook, best):
+                best = outlook
+        if best is None:
+            assert refusal is not None
+            return refusal
+        return best
+
+    def of_variant(self, shape: Shape, variant: Variant, site: Site) -> Outlook:
+        """The outlook with one build, whether or not there is room."""
+        machine = site.cls.machine
+        run = self.runtimes.expect(shape.function, variant, machine)
+        before, after = machine.load(site.demand), machine.load(site.demand + shape.cpu)
+        watts = after[1] - before[1]
+        added = round(after[1] * MICRO) - site.microwatts
+        missing = None if machine.knows_power else Reason.POWER_UNKNOWN
+        if isinstance(run, Unknown):
+            return Outlook(variant, 0.0, 0.0, watts, added, "estimated", Reason.RUNTIME_UNKNOWN)
+        seconds = run.seconds / after[0]
+        provenance: Provenance = run.provenance if machine.profile.provenance == run.provenance else "modelled"
+        if "estimated" in (run.provenance, machine.profile.provenance):
+            provenance = "estimated"
+        return Outlook(variant, run.seconds, seconds, watts, added, provenance, missing)
+
+
+def _better(one: Outlook, other: Outlook) -> bool:
+    """A known build before an unknown one, then the faster, then the one declared first."""
+    if (one.unknown is None) != (other.unknown is None):
+        return one.unknown is None
+    return one.seconds < other.seconds

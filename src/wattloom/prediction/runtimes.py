@@ -1,0 +1,90 @@
+"""Run times by function, build and machine: declared, learned, or carried over from another machine.
+
+Owns the table and its online learning. A published figure changes only when the learned mean has moved enough to
+matter, so that what was ranked by it can be kept in between.
+"""
+
+from math import sqrt
+
+from wattloom.cluster.machine import Machine
+from wattloom.energy.forecast import Provenance, RunTime, Unknown
+from wattloom.units import Seconds
+from wattloom.workload.function import Function, Variant
+
+ENOUGH_SAMPLES = 3
+DECLARED_COUNTS_AS = 10
+"""A declared run time weighs as much as so many runs."""
+REPUBLISH_AT = 0.05
+"""Relative change of the learned mean that is published."""
+
+
+class Learned:
+    """Mean and spread of what was seen, updated one by one (Welford)."""
+
+    __slots__ = ("count", "mean", "published", "squares")
+
+    def __init__(self, declared: float | None) -> None:
+        self.count: int = 0 if declared is None else DECLARED_COUNTS_AS
+        self.mean: float = declared or 0.0
+        self.squares: float = 0.0
+        self.published: float = self.mean
+
+    def add(self, seconds: float) -> bool:
+        """Take one more in; True when the published figure changes."""
+        self.count += 1
+        delta = seconds - self.mean
+        self.mean += delta / self.count
+        self.squares += delta * (seconds - self.mean)
+        if self.count < ENOUGH_SAMPLES or abs(self.mean - self.published) <= REPUBLISH_AT * self.published:
+            return False
+        self.published = self.mean
+        return True
+
+    @property
+    def spread(self) -> float:
+        return sqrt(self.squares / (self.count - 1)) if self.count > 1 else 0.0
+
+
+Key = tuple[str, str, str]
+
+
+class RunTimes:
+    """How long each build of each function takes alone on each machine."""
+
+    def __init__(self) -> None:
+        self._learned: dict[Key, Learned] = {}
+        self._machines: dict[str, Machine] = {}
+
+    def know_machine(self, machine: Machine) -> None:
+        self._machines[machine.name] = machine
+
+    def learn(self, function: Function, variant: Variant, machine: Machine, seconds: Seconds) -> bool:
+        """Record one run (seconds it would have taken alone); True when forecasts change."""
+        key = (function.name, variant.name, machine.name)
+        learned = self._learned.get(key)
+        if learned is None:
+            learned = Learned(variant.seconds.get(machine.name))
+            self._learned[key] = learned
+        return learned.add(seconds)
+
+    def expect(self, function: Function, variant: Variant, machine: Machine) -> RunTime | Unknown:
+        """Learned, else declared, else carried over from another machine by their speeds."""
+        learned = self._learned.get((function.name, variant.name, machine.name))
+        if learned is not None and learned.published > 0.0:
+            return RunTime(Seconds(learned.published), Seconds(learned.spread), "measured")
+        declared = variant.seconds.get(machine.name)
+        if declared is not None:
+            return RunTime(Seconds(declared), provenance="modelled")
+        return self._carried_over(function, variant, machine)
+
+    def _carried_over(self, function: Function, variant: Variant, machine: Machine) -> RunTime | Unknown:
+        seconds: list[float] = []
+        for name, other in sorted(self._machines.items()):
+            learned = self._learned.get((function.name, variant.name, name))
+            there = learned.published if learned is not None and learned.published else variant.seconds.get(name)
+            if there:
+                seconds.append(there * other.profile.speed / machine.profile.speed)
+        if not seconds:
+            return Unknown(f"{function.name} has not run on any machine, and no run time is declared")
+        provenance: Provenance = "estimated"
+        return RunTime(Seconds(sum(seconds) / len(seconds)), provenance=provenance)

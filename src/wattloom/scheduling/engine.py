@@ -1,0 +1,613 @@
+"""The engine: one task's story from submission to its end.
+
+`handle` takes an event and returns instructions. It knows no clock, no I/O and no randomness: what it knows is a fold
+over the events it was given, so the same events give the same instructions. An event that cannot be true is refused
+before anything changes. Policies propose; only `_try` commits, after checking, and each commit has its undo.
+"""
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Final
+
+from wattloom.cluster.machine import Machine
+from wattloom.cluster.node_class import Mode, NodeClass
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import MICRO, NodeState
+from wattloom.errors import EventRefused
+from wattloom.policies.protocol import Policy, Proposal, Refusal
+from wattloom.prediction.outlook import Outlook
+from wattloom.scheduling import events as ev
+from wattloom.scheduling.instructions import (
+    AnyInstruction,
+    Conclude,
+    Evict,
+    Outcome,
+    Place,
+    Sleep,
+    Wait,
+    Wake,
+)
+from wattloom.scheduling.ledger import Ledger
+from wattloom.scheduling.queue import Lane, Queue
+from wattloom.scheduling.state import Order, Stage, TaskRecord
+from wattloom.scheduling.timers import Timer, Timers
+
+BACK_OFF_S: Final = 1.0
+BACK_OFF_MOST_S: Final = 60.0
+PATIENCE_S: Final = 60.0
+"""How long a task may be overtaken before a node is kept free for it."""
+
+
+class Engine:
+    """Decisions without I/O."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy: Final = policy
+        self.ledger: Final = Ledger(policy.terms)
+        self.queue: Final = Queue()
+        self.timers: Final = Timers()
+        self.time: float = 0.0
+        self.proposals: int = 0
+        """How often the policy was asked: what deciding costs."""
+        self._out: list[AnyInstruction] = []
+        self._dependents: dict[str, list[TaskRecord]] = {}
+        self._held: dict[str, TaskRecord] = {}
+        """Nodes kept free for a task that was overtaken too long."""
+        self._first: TaskRecord | None = None
+        """Task that nobody may overtake any more."""
+        self._youngest: Order = (-(2**62), -1)
+        self.watcher: Callable[[TaskRecord], None] | None = None
+        """Called with each task just before the policy is asked: for explanations and tests."""
+        self._readings: Final = policy.reading_interval_s is not None
+        self._handlers: Final = {
+            ev.MachineDefined: self._machine_defined,
+            ev.FunctionDefined: self._function_defined,
+            ev.NodeJoined: self._node_joined,
+            ev.NodeChanged: self._node_changed,
+            ev.NodeLost: self._node_lost,
+            ev.NodeAwake: self._node_awake,
+            ev.NodeAsleep: self._node_asleep,
+            ev.CapChanged: self._cap_changed,
+            ev.TaskSubmitted: self._task_submitted,
+            ev.TaskStarted: self._task_started,
+            ev.TaskFinished: self._task_finished,
+            ev.TaskFailed: self._task_failed,
+            ev.CancelRequested: self._cancel_requested,
+            ev.InstructionFailed: self._instruction_failed,
+            ev.ReadingArrived: self._reading_arrived,
+            ev.Tick: self._tick,
+        }
+
+    def handle(self, event: ev.AnyEvent) -> list[AnyInstruction]:
+        """Take one event in. Raises EventRefused, and changes nothing, if it cannot be true."""
+        time = event.time
+        if not (time >= self.time and isfinite(time)):
+            raise EventRefused("time", f"must be a number not before {self.time}, not {time}")
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise EventRefused("event", f"is of an unknown kind: {type(event).__name__}")
+        out: list[AnyInstruction] = []
+        self._out = out
+        before = self.time
+        self._at(time)
+        try:
+            handler(event)  # type: ignore[operator]
+        except EventRefused:
+            self._at(before)
+            raise
+        self._settle()
+        return out
+
+    @property
+    def next_tick(self) -> float | None:
+        """When the engine wants a tick at the latest, if nothing else happens before."""
+        return self.timers.next
+
+    def _at(self, time: float) -> None:
+        self.time = time
+        self.ledger.view.time = time
+
+    # -- machines, functions, nodes ----------------------------------------------------------------------------------
+
+    def _machine_defined(self, event: ev.MachineDefined) -> None:
+        _refuse(event.machine.problem(), "machine")
+        known = self.ledger.machines.get(event.machine.name)
+        if known is not None and known.profile == event.machine:
+            return
+        if known is not None and any(node.machine == known.name for node in self.ledger.nodes.values()):
+            raise EventRefused("machine.name", f"nodes of {known.name} are here: its profile cannot change")
+        self.ledger.define_machine(Machine(event.machine))
+
+    def _function_defined(self, event: ev.FunctionDefined) -> None:
+        _refuse(event.function.problem(), "function")
+        self.ledger.define_function(event.function)
+
+    def _node_joined(self, event: ev.NodeJoined) -> None:
+        node = event.node
+        _refuse(node.problem(), "node")
+        machine = self.ledger.machines.get(node.machine)
+        if machine is None:
+            raise EventRefused("node.machine", f"{node.machine} was not defined")
+        if node.name in self.ledger.nodes:
+            raise EventRefused("node.name", f"{node.name} is here already")
+        if node.asleep and not machine.can_sleep:
+            raise EventRefused("node.asleep", f"{node.machine} cannot sleep")
+        self.ledger.nodes[node.name] = node
+        self._freed(self.ledger.index.add(node, machine, self.time))
+
+    def _node_changed(self, event: ev.NodeChanged) -> None:
+        node, ledger = event.node, self.ledger
+        _refuse(node.problem(), "node")
+        state = self._node(node.name)
+        machine = ledger.machines.get(node.machine)
+        if machine is None:
+            raise EventRefused("node.machine", f"{node.machine} was not defined")
+        key = NodeClass.key_of(node, machine)
+        if state.tasks and (node.machine != state.cls.machine.name or key[4] != state.cls.devices):
+            raise EventRefused("node", "machine and devices cannot change while tasks are on the node")
+        if state.tasks and (state.allocated > key[1] or state.memory > key[2]):
+            raise EventRefused("node", "has more in use than it would have left")
+        ledger.nodes[node.name] = node
+        ledger.index.reclassify(state, node, machine)
+        self._freed(state)
+
+    def _node_lost(self, event: ev.NodeLost) -> None:
+        state = self._node(event.node)
+        ledger = self.ledger
+        records = sorted((ledger.tasks[task] for task in state.tasks), key=_by_order)
+        self._held.pop(event.node, None)
+        for record in records:
+            self._leave(record)
+        ledger.index.remove(state)
+        del ledger.nodes[event.node]
+        ledger.readings.node_lost(event.node)
+        for record in records:
+            self._lost(record, Reason.NODE_LOST, f"node {event.node} was lost")
+
+    def _node_awake(self, event: ev.NodeAwake) -> None:
+        node = self._node(event.node)
+        if node.mode in (Mode.AWAKE, Mode.HELD):
+            raise EventRefused("node", f"{event.node} is awake already")
+        self.ledger.set_mode(node, Mode.AWAKE)
+        for task in sorted((self.ledger.tasks[task] for task in node.tasks), key=_by_order):
+            self._emit_place(task, node)
+        self._freed(node)
+
+    def _node_asleep(self, event: ev.NodeAsleep) -> None:
+        node = self._node(event.node)
+        if node.tasks:
+            raise EventRefused("node", f"{event.node} has tasks: it cannot be asleep")
+        if not node.cls.machine.can_sleep:
+            raise EventRefused("node", f"{event.node} has no sleeping power: it cannot sleep")
+        if node.mode == Mode.ASLEEP:
+            raise EventRefused("node", f"{event.node} is asleep already")
+        self._held.pop(event.node, None)
+        self.ledger.set_mode(node, Mode.ASLEEP)
+
+    def _cap_changed(self, event: ev.CapChanged) -> None:
+        if event.watts is not None and not (event.watts > 0.0 and isfinite(event.watts)):
+            raise EventRefused("watts", f"must be positive, not {event.watts}")
+        self.ledger.view.cap_microwatts = None if event.watts is None else round(event.watts * MICRO)
+        self._unblock_all()
+
+    def _reading_arrived(self, event: ev.ReadingArrived) -> None:
+        self._node(event.node)
+        if not (event.watts >= 0.0 and isfinite(event.watts)):
+            raise EventRefused("watts", f"must be a number, not negative, not {event.watts}")
+        if any(not (watts >= 0.0 and isfinite(watts)) for watts in event.tasks.values()):
+            raise EventRefused("tasks", "each draw must be a number, not negative")
+        self.ledger.read(event.node, event.watts, event.tasks)
+
+    def _tick(self, event: ev.Tick) -> None:
+        """Nothing but time has passed."""
+
+    # -- one task's story --------------------------------------------------------------------------------------------
+
+    def _task_submitted(self, event: ev.TaskSubmitted) -> None:
+        task, ledger = event.task, self.ledger
+        _refuse(task.problem(), "task")
+        if task.function not in ledger.functions:
+            raise EventRefused("task.function", f"{task.function} was not defined")
+        if task.id in ledger.tasks or task.id in ledger.ended:
+            raise EventRefused("task.id", f"{task.id} was submitted before")
+        for other in task.after:
+            if other not in ledger.tasks and other not in ledger.ended:
+                raise EventRefused("task.after", f"{other} is not known")
+        ledger.arrivals += 1
+        record = TaskRecord(task, ledger.shape_of(task), event.time, ledger.arrivals)
+        ledger.tasks[task.id] = record
+        if task.after:
+            self._hold_back(record)
+        else:
+            self._enqueue(record)
+
+    def _hold_back(self, record: TaskRecord) -> None:
+        for other in record.task.after:
+            outcome = self.ledger.ended.get(other)
+            if outcome is None:
+                record.after.add(other)
+                self._dependents.setdefault(other, []).append(record)
+            elif outcome != "finished":
+                self._end(record, "rejected", Reason.DEPENDENCY_ENDED, f"{other} ended as {outcome}")
+                return
+        if record.after:
+            record.stage = Stage.HELD_BACK
+            self._tell_waiting(record, Reason.DEPENDENCIES, None, "")
+        else:
+            self._enqueue(record)
+
+    def _task_started(self, event: ev.TaskStarted) -> None:
+        record = self._attempt(event.task, event.attempt)
+        if record.stage == Stage.RUNNING:
+            raise EventRefused("task", f"{event.task} was started before")
+        if record.stage == Stage.PLACED:
+            record.stage = Stage.RUNNING
+
+    def _task_finished(self, event: ev.TaskFinished) -> None:
+        record = self._attempt(event.task, event.attempt)
+        seconds = event.seconds
+        if seconds is not None:
+            if not (seconds >= 0.0 and isfinite(seconds)):
+                raise EventRefused("seconds", f"must be a number, not negative, not {seconds}")
+            self.ledger.learn(record, seconds)
+        self._release(record)
+        self._end(record, "finished", None, "")
+
+    def _task_failed(self, event: ev.TaskFailed) -> None:
+        record = self._attempt(event.task, event.attempt)
+        self._release(record)
+        if record.stage == Stage.CANCELLING:
+            self._end(record, "cancelled", Reason.CANCELLED, event.message)
+        elif event.kind == "function":
+            record.failures += 1
+            if record.failures > record.task.retries:
+                reason = Reason.RETRIES_EXHAUSTED if record.task.retries else Reason.FUNCTION_FAILED
+                self._end(record, "failed", reason, event.message)
+            else:
+                self._enqueue(record)
+        else:
+            self._lost(record, Reason.NODE_LOST, event.message)
+
+    def _lost(self, record: TaskRecord, reason: Reason, message: str) -> None:
+        """It is not running any more and nobody knows how far it came. It has left its node."""
+        task = record.task
+        if record.stage == Stage.CANCELLING:
+            self._end(record, "cancelled", Reason.CANCELLED, message)
+        elif record.stage == Stage.ASSIGNED:
+            self._enqueue(record)
+        elif not task.idempotent:
+            self._end(record, "unknown", Reason.OUTCOME_UNKNOWN, message)
+        elif record.losses >= task.infrastructure_retries:
+            self._end(record, "failed", Reason.RETRIES_EXHAUSTED, message)
+        else:
+            record.losses += 1
+            self._enqueue(record)
+
+    def _cancel_requested(self, event: ev.CancelRequested) -> None:
+        record = self.ledger.tasks.get(event.task)
+        if record is None:
+            known = event.task in self.ledger.ended
+            raise EventRefused("task", f"{event.task} {'has ended' if known else 'is not known'}")
+        if record.stage == Stage.CANCELLING:
+            raise EventRefused("task", f"{event.task} is being cancelled already")
+        if record.stage in (Stage.PLACED, Stage.RUNNING):
+            record.stage = Stage.CANCELLING
+            self._out.append(Evict(event.task, record.attempt, record.node, Reason.CANCELLED))
+            return
+        if record.stage == Stage.ASSIGNED:
+            self._release(record)
+        self._end(record, "cancelled", Reason.CANCELLED, "")
+
+    def _instruction_failed(self, event: ev.InstructionFailed) -> None:
+        if event.instruction == "place":
+            self._undo_place(event)
+        elif event.instruction == "evict":
+            record = self._attempt(event.task, event.attempt)
+            if record.stage != Stage.CANCELLING:
+                raise EventRefused("task", f"{event.task} is not being cancelled")
+            record.stage = Stage.RUNNING
+        elif event.instruction == "sleep":
+            node = self._node(event.node)
+            if node.mode != Mode.ASLEEP:
+                raise EventRefused("node", f"{event.node} was not asked to sleep")
+            self.ledger.set_mode(node, Mode.AWAKE)
+            self._freed(node)
+        else:
+            self._undo_wake(event)
+
+    def _undo_place(self, event: ev.InstructionFailed) -> None:
+        """It was not started: free what it had, and try again later."""
+        record = self._attempt(event.task, event.attempt)
+        if record.stage == Stage.RUNNING:
+            raise EventRefused("task", f"{event.task} was reported as started")
+        cancelled = record.stage == Stage.CANCELLING
+        self._release(record)
+        if cancelled:
+            self._end(record, "cancelled", Reason.CANCELLED, event.message)
+        else:
+            self._back_off(record, Reason.START_REFUSED, event.message)
+
+    def _undo_wake(self, event: ev.InstructionFailed) -> None:
+        node = self._node(event.node)
+        if node.mode != Mode.WAKING:
+            raise EventRefused("node", f"{event.node} was not asked to wake")
+        records = sorted((self.ledger.tasks[task] for task in node.tasks), key=_by_order)
+        self.ledger.set_mode(node, Mode.ASLEEP)
+        for record in records:
+            self._leave(record)
+            self._back_off(record, Reason.START_REFUSED, event.message or f"node {event.node} did not wake")
+
+    # -- the queue ---------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, record: TaskRecord) -> None:
+        record.stage = Stage.QUEUED
+        record.epoch += 1
+        record.waiting_since = self.time
+        record.reason = None
+        self.ledger.view.queued += 1
+        self.queue.push(record)
+
+    def _back_off(self, record: TaskRecord, reason: Reason, message: str) -> None:
+        record.stage = Stage.BACKING_OFF
+        record.refusals += 1
+        until = self.time + min(BACK_OFF_MOST_S, BACK_OFF_S * 2.0 ** min(record.refusals - 1, 10))
+        record.epoch += 1
+        self.timers.set(until, "back-off", record.task.id, record.epoch)
+        self._tell_waiting(record, reason, until, message)
+
+    def _tell_waiting(self, record: TaskRecord, reason: Reason, until: float | None, message: str) -> None:
+        if record.reason != reason or message:
+            record.reason = reason
+            self._out.append(Wait(record.task.id, reason, until, message))
+
+    def _settle(self) -> None:
+        """Place what can be placed, then let due timers have their say, until nothing moves."""
+        while True:
+            self._place_queued()
+            timer = self.timers.due(self.time)
+            if timer is None:
+                return
+            self._fire(timer)
+
+    def _place_queued(self) -> None:
+        while True:
+            found = self.queue.next()
+            if found is None:
+                return
+            lane, record = found
+            first = self._first
+            if first is not None and record.order > first.order:
+                self._block(lane, record, Reason.STARVED_AHEAD)
+            else:
+                refusal = self._try(record)
+                if refusal is not None:
+                    self._block(lane, record, refusal)
+
+    def _try(self, record: TaskRecord) -> Reason | None:
+        """Ask the policy, check its proposal against what is true now, commit it; else say why not."""
+        ledger = self.ledger
+        self.proposals += 1
+        if self.watcher is not None:
+            self.watcher(record)
+        try:
+            answer = self.policy.propose(record, ledger.view)
+        except Exception as problem:  # a user's policy must not take the engine down with it
+            ledger.view.queued -= 1
+            self._back_off(record, Reason.POLICY_FAILED, f"{type(problem).__name__}: {problem}")
+            return None
+        if isinstance(answer, Refusal):
+            if answer.until is not None:
+                self.timers.set(max(answer.until, self.time), "ask-again", record.task.id, record.epoch)
+            self._tell_waiting(record, answer.reason, answer.until, "")
+            return answer.reason
+        node = ledger.index.nodes.get(answer.node)
+        outlook: Outlook | Reason = Reason.BAD_PROPOSAL
+        if node is not None:
+            outlook = ledger.check(record, node)
+        if node is None or isinstance(outlook, Reason):
+            assert isinstance(outlook, Reason)
+            self._tell_waiting(record, outlook, None, f"the policy proposed {answer.node}")
+            return outlook
+        self._commit(record, node, outlook, answer)
+        return None
+
+    def _commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, answer: Proposal) -> None:
+        ledger = self.ledger
+        if self._held or self._first is not None:
+            self._unhold(record)
+        view = ledger.view
+        view.queued -= 1
+        view.last_node = node.name
+        ledger.commit(record, node, outlook, answer.cost)
+        record.attempt += 1
+        record.reason = None
+        if record.order > self._youngest:
+            self._youngest = record.order
+        if node.mode == Mode.AWAKE:
+            self._emit_place(record, node)
+        else:
+            record.stage = Stage.ASSIGNED
+            if node.mode == Mode.ASLEEP:
+                ledger.set_mode(node, Mode.WAKING)
+                self._out.append(Wake(node.name))
+
+    def _emit_place(self, record: TaskRecord, node: NodeState) -> None:
+        record.stage = Stage.PLACED
+        outlook = record.outlook
+        assert outlook is not None
+        if self._readings:
+            self.ledger.readings.placed(node.name, record.task.id, record.task.function)
+        self._out.append(
+            Place(
+                record.task.id,
+                record.attempt,
+                node.name,
+                outlook.variant.name,
+                record.cost,
+                self.ledger.terms.guarantee,
+                record.devices,
+                outlook.forecast,
+            )
+        )
+
+    def _block(self, lane: Lane, record: TaskRecord, reason: Reason) -> None:
+        self.queue.block(lane, reason, self.time)
+        if not lane.watched:
+            lane.watched = True
+            self.timers.set(record.waiting_since + PATIENCE_S, "patience", "", lane.shape.index)
+
+    def _unblock_all(self) -> None:
+        for lane in list(self.queue.blocked.values()):
+            self.queue.unblock(lane)
+
+    def _freed(self, node: NodeState) -> None:
+        """Something was given back here: whoever fits now is asked again."""
+        if not node.tasks and node.mode == Mode.AWAKE:
+            self._watch_idle(node)
+        site = node.site
+        assert site is not None
+        if node.mode == Mode.HELD:
+            record = self._held[node.name]
+            if self.ledger.room_when_released(record.shape, node):
+                self._unhold(record)
+                self._try_now(record)
+            return
+        outlooks = self.ledger.outlooks
+        blocked = self.queue.blocked
+        if blocked:
+            for lane in list(blocked.values()):
+                by = lane.blocked_by
+                if by == Reason.CLUSTER_WATTS or isinstance(outlooks.at(lane.shape, site), Outlook):
+                    self.queue.unblock(lane)
+
+    def _try_now(self, record: TaskRecord) -> None:
+        """Before anybody else is asked."""
+        refusal = self._try(record)
+        if refusal is not None:
+            self.queue.unblock(self.queue.lanes[record.shape.index])
+
+    # -- ends --------------------------------------------------------------------------------------------------------
+
+    def _release(self, record: TaskRecord) -> None:
+        """It left its node: give back what it had, and say so to those who wait."""
+        node = self._leave(record)
+        if node is not None:
+            self._freed(node)
+
+    def _leave(self, record: TaskRecord) -> NodeState | None:
+        if self._readings:
+            self.ledger.readings.gone(record.node, record.task.id)
+        return self.ledger.undo(record)
+
+    def _end(self, record: TaskRecord, outcome: Outcome, reason: Reason | None, message: str) -> None:
+        """The one end of a task, and of those that cannot run without it."""
+        ends: list[tuple[TaskRecord, Outcome, Reason | None, str]] = [(record, outcome, reason, message)]
+        while ends:
+            record, outcome, reason, message = ends.pop()
+            task = record.task.id
+            if task not in self.ledger.tasks:
+                continue
+            if record.stage == Stage.QUEUED:
+                self.ledger.view.queued -= 1
+            record.stage = Stage.HELD_BACK
+            self._unhold(record)
+            self.ledger.end(record, outcome)
+            if reason is not None:
+                self._out.append(Conclude(task, outcome, reason, message))
+            for dependent in self._dependents.pop(task, ()):
+                dependent.after.discard(task)
+                if outcome != "finished":
+                    note = f"{task} ended as {outcome}"
+                    ends.append((dependent, "rejected", Reason.DEPENDENCY_ENDED, note))
+                elif not dependent.after and dependent.task.id in self.ledger.tasks:
+                    self._enqueue(dependent)
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def _fire(self, timer: Timer) -> None:
+        if timer.kind == "idle":
+            self._let_sleep(timer.name, timer.mark)
+        elif timer.kind == "patience":
+            self._keep_a_node_free(self.queue.lanes[int(timer.mark)])
+        else:
+            record = self.ledger.tasks.get(timer.name)
+            if record is None or record.epoch != timer.mark:
+                return
+            if record.stage == Stage.BACKING_OFF:
+                self._enqueue(record)
+            else:
+                self.queue.unblock(self.queue.lanes[record.shape.index])
+
+    def _watch_idle(self, node: NodeState) -> None:
+        node.idle_since = self.time
+        if node.cls.machine.can_sleep:
+            linger = self.policy.linger(node.cls, self.ledger.view)
+            if linger is not None:
+                self.timers.set(self.time + linger, "idle", node.name, self.time)
+
+    def _let_sleep(self, name: str, since: float) -> None:
+        node = self.ledger.index.nodes.get(name)
+        if node is None or node.tasks or node.mode != Mode.AWAKE or node.idle_since != since:
+            return
+        self.ledger.set_mode(node, Mode.ASLEEP)
+        self._out.append(Sleep(name))
+
+    def _keep_a_node_free(self, lane: Lane) -> None:
+        """The first task of a blocked lane has waited long: if others overtook it, nobody may on one node any more."""
+        lane.watched = False
+        record = lane.head()
+        if record is None or lane.blocked_by is None:
+            return
+        patient = self.time < record.waiting_since + PATIENCE_S or self._youngest < record.order
+        if patient or record in self._held.values() or self._first is record:
+            lane.watched = True
+            self.timers.set(max(self.time, record.waiting_since) + PATIENCE_S, "patience", "", lane.shape.index)
+        elif lane.blocked_by == Reason.CLUSTER_WATTS:
+            if self._first is None or record.order < self._first.order:
+                self._first = record
+        elif lane.blocked_by == Reason.NO_ROOM:
+            node = self.ledger.emptiest(record.shape)
+            if node is not None:
+                self._held[node.name] = record
+                self.ledger.set_mode(node, Mode.HELD)
+
+    def _unhold(self, record: TaskRecord) -> None:
+        """Undo of `_keep_a_node_free`."""
+        if self._first is record:
+            self._first = None
+            self._unblock_all()
+        for name, held_for in list(self._held.items()):
+            if held_for is record:
+                del self._held[name]
+                node = self.ledger.index.nodes[name]
+                self.ledger.set_mode(node, Mode.AWAKE)
+                self._freed(node)
+
+    # -- what an event may name --------------------------------------------------------------------------------------
+
+    def _node(self, name: str) -> NodeState:
+        node = self.ledger.index.nodes.get(name)
+        if node is None:
+            raise EventRefused("node", f"{name} is not here")
+        return node
+
+    def _attempt(self, task: str, attempt: int) -> TaskRecord:
+        """The record of a task that is on a node with this attempt."""
+        record = self.ledger.tasks.get(task)
+        if record is None:
+            known = task in self.ledger.ended
+            raise EventRefused("task", f"{task} {'has ended' if known else 'is not known'}")
+        if record.stage < Stage.PLACED:
+            raise EventRefused("task", f"{task} is not on a node")
+        if record.attempt != attempt:
+            raise EventRefused("attempt", f"{task} is at attempt {record.attempt}, not {attempt}")
+        return record
+
+
+def _refuse(problem: tuple[str, str] | None, prefix: str) -> None:
+    if problem is not None:
+        raise EventRefused(f"{prefix}.{problem[0]}", problem[1])
+
+
+def _by_order(record: TaskRecord) -> Order:
+    return record.order

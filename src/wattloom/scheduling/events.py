@@ -1,0 +1,136 @@
+"""Everything the engine can be told. Frozen, serialisable, each with its time.
+
+Owns the events and their names in the log. A new kind of event or field raises `log.VERSION`.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from wattloom.cluster.node import Node
+from wattloom.cluster.profile import MachineProfile
+from wattloom.workload.function import Function
+from wattloom.workload.task import Task
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True, forbid_unknown_fields=True):
+    """What happened, and when (seconds, never running backwards)."""
+
+    time: float
+
+
+class MachineDefined(Event, frozen=True, tag="machine-defined"):
+    """A machine profile, before a node of that machine joins."""
+
+    machine: MachineProfile
+
+
+class FunctionDefined(Event, frozen=True, tag="function-defined"):
+    """A function, before a task calls it; again to change it for tasks to come."""
+
+    function: Function
+
+
+class NodeJoined(Event, frozen=True, tag="node-joined"):
+    node: Node
+
+
+class NodeChanged(Event, frozen=True, tag="node-changed"):
+    """Its capacity, labels or cap are different now. What runs there stays."""
+
+    node: Node
+
+
+class NodeLost(Event, frozen=True, tag="node-lost"):
+    """It is gone with all that ran on it."""
+
+    node: str
+
+
+class NodeAwake(Event, frozen=True, tag="node-awake"):
+    node: str
+
+
+class NodeAsleep(Event, frozen=True, tag="node-asleep"):
+    """It went to sleep by itself, or joined asleep."""
+
+    node: str
+
+
+class CapChanged(Event, frozen=True, tag="cap-changed"):
+    """Limit on the whole cluster's draw; None: no limit."""
+
+    watts: float | None
+
+
+class TaskSubmitted(Event, frozen=True, tag="task-submitted"):
+    task: Task
+
+
+class TaskStarted(Event, frozen=True, tag="task-started"):
+    task: str
+    attempt: int
+
+
+class TaskFinished(Event, frozen=True, tag="task-finished"):
+    task: str
+    attempt: int
+    seconds: float | None = None
+    """What it would have taken alone on that machine, if the backend knows."""
+
+
+class TaskFailed(Event, frozen=True, tag="task-failed"):
+    """It ended without a result: by its own fault, by the machinery's, or because it was evicted."""
+
+    task: str
+    attempt: int
+    kind: Literal["function", "infrastructure", "evicted"] = "function"
+    message: str = ""
+
+
+class CancelRequested(Event, frozen=True, tag="cancel-requested"):
+    """Its owner does not want it any more."""
+
+    task: str
+
+
+class InstructionFailed(Event, frozen=True, tag="instruction-failed"):
+    """The backend could not carry an instruction out: a bind conflict, a refused start, a node that will not sleep."""
+
+    instruction: Literal["place", "evict", "sleep", "wake"]
+    task: str = ""
+    attempt: int = 0
+    node: str = ""
+    message: str = ""
+
+
+class ReadingArrived(Event, frozen=True, tag="reading-arrived"):
+    """A node's measured draw, and that of each task on it as far as the meter can tell."""
+
+    node: str
+    watts: float
+    tasks: dict[str, float] = {}
+
+
+class Tick(Event, frozen=True, tag="tick"):
+    """Time has passed: due when the engine said so (`next_tick`)."""
+
+
+AnyEvent = (
+    MachineDefined
+    | FunctionDefined
+    | NodeJoined
+    | NodeChanged
+    | NodeLost
+    | NodeAwake
+    | NodeAsleep
+    | CapChanged
+    | TaskSubmitted
+    | TaskStarted
+    | TaskFinished
+    | TaskFailed
+    | CancelRequested
+    | InstructionFailed
+    | ReadingArrived
+    | Tick
+)

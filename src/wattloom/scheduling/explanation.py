@@ -1,0 +1,115 @@
+"""Why a task went where it went, or why it waits: every class of candidates with its forecast and reason.
+
+Owns the explanation. It costs nothing while scheduling: it is worked out from the engine's state, now or after
+replaying the log up to the decision, by the same code that decided.
+"""
+
+import msgspec
+
+from wattloom.cluster.node_class import Mode
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
+from wattloom.energy.forecast import Forecast, Unknown
+from wattloom.policies.protocol import Policy, Proposal
+from wattloom.policies.view import Ask, View
+from wattloom.prediction.outlook import Outlook
+from wattloom.units import MILLI
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """Equal nodes, and what was held for or against them."""
+
+    machine: str
+    nodes: int
+    first: str
+    """The first of them by name."""
+    cores_in_use: float
+    cores: float
+    mode: str
+    reason: Reason
+    cost: float | None = None
+    variant: str = ""
+    forecast: Forecast | Unknown | None = None
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """One decision laid open."""
+
+    task: str
+    function: str
+    time: float
+    attempt: int
+    policy: str
+    node: str | None
+    """Where it went; None: it had to wait."""
+    reason: Reason
+    candidates: list[Candidate]
+
+
+def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
+    """Ask the policy as the engine would, and lay open every class of candidates, best first."""
+    answer = policy.propose(ask, view)
+    found = sorted(((site, _candidate(ask, site, view, policy)) for site in view.sites()), key=_order)
+    node = answer.node if isinstance(answer, Proposal) else None
+    reason = Reason.TAKEN if isinstance(answer, Proposal) else answer.reason
+    task = ask.task
+    return Explanation(
+        task.id,
+        task.function,
+        view.time,
+        ask.attempt + 1,
+        policy.name,
+        node,
+        reason,
+        _verdicts(found, node, view),
+    )
+
+
+def _verdicts(found: list[tuple[Site, Candidate]], node: str | None, view: View) -> list[Candidate]:
+    """The taken site says so, and its equals that they came second."""
+    state = view.nodes().get(node) if node is not None else None
+    best = next((candidate for site, candidate in found if state is not None and state.site is site), None)
+    result: list[Candidate] = []
+    for _, candidate in found:
+        if candidate is best:
+            result.append(msgspec.structs.replace(candidate, reason=Reason.TAKEN))
+        elif best is not None and candidate.reason == Reason.DEARER and candidate.cost == best.cost:
+            result.append(msgspec.structs.replace(candidate, reason=Reason.TIE))
+        else:
+            result.append(candidate)
+    return result
+
+
+def _candidate(ask: Ask, site: Site, view: View, policy: Policy) -> Candidate:
+    outlook = view.outlook(ask.shape, site)
+    reason, cost, variant, forecast = Reason.DEARER, None, "", None
+    if isinstance(outlook, Outlook):
+        variant, forecast = outlook.variant.name, outlook.forecast
+        verdict = policy.judge(ask, site, outlook, view)
+        if isinstance(verdict, Reason):
+            reason = verdict
+        elif isinstance(verdict, Unknown):
+            reason = outlook.unknown or Reason.RUNTIME_UNKNOWN
+        else:
+            cost = float(verdict)
+    else:
+        reason = outlook
+    return Candidate(
+        machine=site.cls.machine.name,
+        nodes=site.count,
+        first=site.first(),
+        cores_in_use=site.demand / MILLI,
+        cores=site.cls.cpu / MILLI,
+        mode=Mode(site.mode).name.lower(),
+        reason=reason,
+        cost=cost,
+        variant=variant,
+        forecast=forecast,
+    )
+
+
+def _order(item: tuple[Site, Candidate]) -> tuple[int, float, str]:
+    candidate = item[1]
+    if candidate.cost is not None:
+        return 0, candidate.cost, candidate.first
+    return (1 if candidate.forecast is not None else 2), 0.0, candidate.first

@@ -1,0 +1,76 @@
+"""Everything the engine can ask of a backend. Frozen and serialisable.
+
+Owns the instructions and their names in the log. `migrate`, `resize` and `set-frequency` will join them with the
+capabilities that need them.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from wattloom.cluster.node_class import DeviceUse
+from wattloom.cluster.reasons import Reason
+from wattloom.energy.forecast import Forecast, Unknown
+
+Outcome = Literal["finished", "failed", "cancelled", "rejected", "unknown"]
+"""How a task ended. `unknown`: it may or may not have run, and may not be run twice."""
+
+
+class Instruction(msgspec.Struct, frozen=True, tag_field="instruction", omit_defaults=True):
+    """What a backend is asked to do."""
+
+
+class Place(Instruction, frozen=True, tag="place"):
+    """Run this attempt of the task on this node with this build."""
+
+    task: str
+    attempt: int
+    node: str
+    variant: str
+    cost: float
+    """In the policy's own measure."""
+    guarantee: float = 1.0
+    """Share of the requested CPU that is guaranteed."""
+    devices: DeviceUse = ()
+    """Thousandths of each device, in the node class's order of kinds."""
+    forecast: Forecast | Unknown | None = None
+
+
+class Evict(Instruction, frozen=True, tag="evict"):
+    """Stop this attempt; report it as failed with kind `evicted`, or as finished if it was faster."""
+
+    task: str
+    attempt: int
+    node: str
+    reason: Reason
+
+
+class Conclude(Instruction, frozen=True, tag="conclude"):
+    """The task has ended, otherwise than by finishing: tell its owner."""
+
+    task: str
+    outcome: Outcome
+    reason: Reason
+    message: str = ""
+
+
+class Wait(Instruction, frozen=True, tag="wait"):
+    """The task has no place for now: its owner may be told why."""
+
+    task: str
+    reason: Reason
+    until: float | None = None
+    message: str = ""
+
+
+class Sleep(Instruction, frozen=True, tag="sleep"):
+    node: str
+
+
+class Wake(Instruction, frozen=True, tag="wake"):
+    """Wake the node and report it awake; tasks are placed on it then."""
+
+    node: str
+
+
+AnyInstruction = Place | Evict | Conclude | Wait | Sleep | Wake

@@ -1,0 +1,97 @@
+"""What must be true of an engine after every event, callable at any time.
+
+Owns the checks. They look at everything and are slow on purpose: for tests, fault plans and debugging.
+"""
+
+from collections import Counter
+
+from wattloom.cluster.node_class import Mode
+from wattloom.errors import InvariantBroken
+from wattloom.scheduling.engine import Engine
+from wattloom.scheduling.state import ON_A_NODE, Stage
+from wattloom.units import MILLI
+
+
+def check(engine: Engine) -> None:
+    """Raise InvariantBroken if the engine's state contradicts itself."""
+    _nodes_hold_what_their_tasks_take(engine)
+    _nothing_is_over_capacity(engine)
+    _the_index_knows_every_node(engine)
+    _tasks_have_one_place(engine)
+    _queued_tasks_are_counted(engine)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvariantBroken(message)
+
+
+def _nodes_hold_what_their_tasks_take(engine: Engine) -> None:
+    ledger = engine.ledger
+    for name, node in ledger.index.nodes.items():
+        records = [ledger.tasks[task] for task in node.tasks]
+        _require(all(r.node == name for r in records), f"{name} lists a task that is elsewhere")
+        _require(node.demand == sum(r.shape.cpu for r in records), f"{name}: demand is not its tasks'")
+        _require(node.allocated == sum(r.guaranteed for r in records), f"{name}: allocation is not its tasks'")
+        _require(node.memory == sum(r.shape.memory for r in records), f"{name}: memory is not its tasks'")
+        for kind, use in enumerate(node.devices):
+            for device, used in enumerate(use):
+                taken = sum(r.devices[kind][device] for r in records if r.devices)
+                _require(used == taken, f"{name}: device {kind}.{device} is not its tasks'")
+
+
+def _nothing_is_over_capacity(engine: Engine) -> None:
+    for name, node in engine.ledger.index.nodes.items():
+        _require(0 <= node.allocated <= node.cls.cpu, f"{name} has more CPU given out than it has")
+        _require(0 <= node.memory <= node.cls.memory, f"{name} has more memory given out than it has")
+        used = [share for use in node.devices for share in use]
+        _require(all(0 <= share <= MILLI for share in used), f"{name} has a device given out twice")
+        _require(not (node.tasks and node.mode == Mode.ASLEEP), f"{name} is asleep with tasks")
+
+
+def _the_index_knows_every_node(engine: Engine) -> None:
+    index = engine.ledger.index
+    _require(set(index.nodes) == set(engine.ledger.nodes), "the index and the list of nodes differ")
+    total = 0
+    counts: Counter[int] = Counter()
+    for name, node in index.nodes.items():
+        site = node.site
+        if site is None:
+            raise InvariantBroken(f"{name} is in no site")
+        same = (site.demand, site.allocated, site.memory, site.devices, site.mode, site.cls) == (
+            node.demand, node.allocated, node.memory, node.devices, node.mode, node.cls,
+        )  # fmt: skip
+        _require(same, f"{name} is in a site that is not its own")
+        _require(name in site.members(), f"{name} cannot be found in its site")
+        total += site.microwatts
+        counts[site.serial] += 1
+    _require(total == index.microwatts, "the cluster's watts are not the sum of its nodes'")
+    _require(all(site.count == counts[site.serial] for site in index.sites()), "a site miscounts its nodes")
+    sizes = Counter(node.cls.index for node in index.nodes.values())
+    _require(all(cls.size == sizes[cls.index] for cls in index.classes), "a class miscounts its nodes")
+
+
+def _tasks_have_one_place(engine: Engine) -> None:
+    ledger = engine.ledger
+    for name, record in ledger.tasks.items():
+        _require(name not in ledger.ended, f"{name} has ended and is still here")
+        on_node = record.stage in ON_A_NODE
+        _require(on_node == bool(record.node), f"{name} is {record.stage.name} with node {record.node!r}")
+        if on_node:
+            node = ledger.index.nodes.get(record.node)
+            _require(node is not None and name in node.tasks, f"{name} is not on its node {record.node}")
+        if record.stage == Stage.HELD_BACK:
+            _require(bool(record.after), f"{name} waits for nothing")
+            _require(all(other in ledger.tasks for other in record.after), f"{name} waits for a task that is gone")
+
+
+def _queued_tasks_are_counted(engine: Engine) -> None:
+    ledger = engine.ledger
+    queued = [record for record in ledger.tasks.values() if record.stage == Stage.QUEUED]
+    _require(ledger.view.queued == len(queued), f"{len(queued)} tasks are queued, {ledger.view.queued} counted")
+    for record in queued:
+        lane = engine.queue.lanes.get(record.shape.index)
+        standing = lane is not None and any(e[3] is record and e[2] == record.epoch for e in lane.entries)
+        _require(standing, f"{record.task.id} is queued and stands in no lane")
+        assert lane is not None
+        _require(lane.blocked_by is not None, f"{record.task.id} is queued, not blocked, and was not asked")

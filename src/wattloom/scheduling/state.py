@@ -1,0 +1,67 @@
+"""What the engine knows of each task, and what it remembers of those that ended.
+
+Owns the stages of a task's life and the record that goes through them.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from wattloom.cluster.node_class import DeviceUse
+from wattloom.cluster.reasons import Reason
+from wattloom.policies.view import Ask
+from wattloom.prediction.outlook import Outlook
+from wattloom.workload.shape import Shape
+from wattloom.workload.task import Task
+
+
+class Stage(IntEnum):
+    """Where a task is. An ended task has no record any more, only an outcome."""
+
+    HELD_BACK = 0
+    """Waits for tasks it comes after."""
+    QUEUED = 1
+    BACKING_OFF = 2
+    ASSIGNED = 3
+    """Has a node that is waking up."""
+    PLACED = 4
+    RUNNING = 5
+    CANCELLING = 6
+
+
+ON_A_NODE: Final = (Stage.ASSIGNED, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING)
+
+Order = tuple[int, int]
+"""Higher priority first, then order of arrival."""
+
+
+class TaskRecord(Ask):
+    """One accepted task on its way to exactly one end."""
+
+    __slots__ = (
+        "after", "cost", "devices", "epoch", "failures", "guaranteed", "losses", "node", "order", "outlook", "reason",
+        "refusals", "stage", "waiting_since",
+    )  # fmt: skip
+
+    def __init__(self, task: Task, shape: Shape, time: float, arrival: int) -> None:
+        super().__init__(task, shape, time, 0)
+        self.order: Order = (-task.priority, arrival)
+        self.stage: Stage = Stage.QUEUED
+        self.epoch: int = 0
+        """Goes up each time it is queued: old places in the queue are void."""
+        self.after: set[str] = set()
+        """Tasks it still waits for."""
+        self.failures: int = 0
+        self.losses: int = 0
+        self.refusals: int = 0
+        self.waiting_since: float = time
+        self.reason: Reason | None = None
+        """Why it waits, as its owner was told."""
+        self.node: str = ""
+        self.guaranteed: int = 0
+        self.devices: DeviceUse = ()
+        self.outlook: Outlook | None = None
+        self.cost: float = 0.0
+
+    @property
+    def on_a_node(self) -> bool:
+        return self.stage >= Stage.ASSIGNED

@@ -1,0 +1,1 @@
+"""What is to be run: functions, their variants, tasks and what they require."""

@@ -1,0 +1,46 @@
+"""Functions and their variants.
+
+A function is what is called again and again; a variant is one build of it (an ISA, a device). Owns their declared
+run times; what was learned about them lives in prediction.
+"""
+
+import msgspec
+
+from wattloom.workload.requirements import Requirements
+
+
+class Variant(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One build of a function."""
+
+    name: str = "default"
+    arch: tuple[str, ...] = ()
+    """Architectures this build runs on; empty: any."""
+    devices: tuple[tuple[str, float], ...] = ()
+    """Devices this build needs beside those of the task."""
+    seconds: dict[str, float] = {}
+    """Declared run time alone, by machine."""
+
+
+DEFAULT_VARIANT = Variant()
+
+
+class Function(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Something that is called often."""
+
+    name: str
+    requirements: Requirements = Requirements()
+    variants: tuple[Variant, ...] = (DEFAULT_VARIANT,)
+
+    def problem(self) -> tuple[str, str] | None:
+        """The first wrong field and what is wrong with it."""
+        if not self.name:
+            return "name", "must not be empty"
+        if not self.variants:
+            return "variants", "must name at least one build"
+        if len({variant.name for variant in self.variants}) != len(self.variants):
+            return "variants", "two builds have the same name"
+        for variant in self.variants:
+            for machine, seconds in variant.seconds.items():
+                if not 0.0 < seconds < float("inf"):
+                    return f"variants.{variant.name}.seconds.{machine}", f"must be positive, not {seconds}"
+        return self.requirements.problem()

@@ -4,6 +4,7 @@ Owns which node is in which site and the rankings that policies ask for. A ranki
 with the sites that have got nodes since it was last asked, so a decision touches the few that changed.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -27,6 +28,8 @@ class Index:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
+        self.names: list[str] = []
+        """The nodes' names in order."""
         self.classes: list[NodeClass] = []
         self.microwatts: int = 0
         """Draw of the whole cluster by the curves."""
@@ -37,12 +40,15 @@ class Index:
         self.rankings: dict[int, Ranking] = {}
         self._class_of: dict[ClassKey, NodeClass] = {}
         self._sites: dict[SiteKey, Site] = {}
+        self._alive: dict[int, Site] = {}
+        """Sites that have nodes, by serial."""
         self._serial: int = 0
 
     def add(self, node: Node, machine: Machine, time: float) -> NodeState:
         cls = self._class_for(node, machine)
         state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE, time)
         self.nodes[node.name] = state
+        insort(self.names, node.name)
         cls.size += 1
         self.unknown_power += not machine.knows_power
         self.place(state)
@@ -71,12 +77,12 @@ class Index:
     def remove(self, state: NodeState) -> None:
         site = state.site
         assert site is not None
-        site.count -= 1
-        self.microwatts -= site.microwatts
+        self._left(site)
         state.site = None
         state.cls.size -= 1
         self.unknown_power -= not state.cls.machine.knows_power
         del self.nodes[state.name]
+        del self.names[bisect_left(self.names, state.name)]
 
     def place(self, state: NodeState) -> None:
         """Put the node in the site its present use belongs to."""
@@ -87,19 +93,26 @@ class Index:
             site = self._new_site(key, cls, state.mode)
         old = state.site
         if old is not None:
-            old.count -= 1
-            self.microwatts -= old.microwatts
+            self._left(old)
         self.microwatts += site.microwatts
         state.site = site
-        if site.count == 0:
+        fresh = site.count == 0
+        site.enter(state.name)
+        if fresh:
+            self._alive[site.serial] = site
             self.fresh.append(site)
             if len(self.fresh) > FRESH_LIMIT:
                 self._trim()
-        site.enter(state.name)
+
+    def _left(self, site: Site) -> None:
+        site.count -= 1
+        self.microwatts -= site.microwatts
+        if not site.count:
+            del self._alive[site.serial]
 
     def sites(self) -> list[Site]:
         """Every site that has nodes."""
-        return [site for site in self._sites.values() if site.count]
+        return list(self._alive.values())
 
     def ranking(self, key: int, evaluate: Callable[[Site], Rank | None]) -> "Ranking":
         """The ranking kept under this key, made by `evaluate` if it is new."""

@@ -98,6 +98,10 @@ class View:
         """All nodes by name. Look, do not touch."""
         return self._index.nodes
 
+    def names(self) -> list[str]:
+        """All nodes' names, in order. Look, do not touch."""
+        return self._index.names
+
     def why_none(self, shape: Shape) -> Reason:
         """Why no site can take this shape now, in one word."""
         if not self._index.nodes:

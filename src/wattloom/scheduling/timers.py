@@ -7,6 +7,9 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 
+WATCHES = ("idle", "patience")
+
+
 class Timer(NamedTuple):
     """Something due. `mark` tells whether it still means what it meant when it was set."""
 
@@ -23,15 +26,20 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[Timer] = []
         self._serial: int = 0
+        self.substantial: int = 0
+        """Timers that can bring a task forward by themselves: all but the watch on a node's idling and on patience."""
 
     def set(self, time: float, kind: str, name: str, mark: float = 0.0) -> None:
         self._serial += 1
+        self.substantial += kind not in WATCHES
         heappush(self._heap, Timer(time, self._serial, kind, name, mark))
 
     def due(self, time: float) -> Timer | None:
         """The next timer that is due, taken out."""
         if self._heap and self._heap[0].time <= time:
-            return heappop(self._heap)
+            timer = heappop(self._heap)
+            self.substantial -= timer.kind not in WATCHES
+            return timer
         return None
 
     @property

@@ -1,0 +1,87 @@
+"""The catalogue of machines: profiles quoted from published measurements, and how they are written in TOML.
+
+Owns `machines.toml` and the form of a machine in a file. Every curve names its source.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+from wattloom.cluster.machine import curve_from_load
+from wattloom.cluster.profile import MachineProfile
+from wattloom.energy.forecast import Provenance
+from wattloom.errors import InputError
+from wattloom.units import GIB
+
+
+class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A machine as a file describes it."""
+
+    arch: str
+    """`x86_64` or `aarch64`, as `uname -m` says it."""
+    cores: int
+    """Physical cores."""
+    threads: int | None = None
+    """Hardware threads; left out: as many as cores."""
+    memory_gib: float = 0.0
+    cores_watts: list[tuple[float, float]] | None = None
+    """Power curve as [cores in use, watts] pairs, from 0 cores."""
+    load_watts: list[float] | None = None
+    """Power curve as watts at equal steps of load, from idle to 100% of the throughput (SPECpower's form)."""
+    smt_slowdown: float = 1.5
+    """How much longer two tasks on one core run than one alone."""
+    speed: float = 1.0
+    """Speed of one core; a function's `work_s` is divided by it."""
+    tdp_w: float | None = None
+    sleep_w: float | None = None
+    """Draw when asleep; left out: the machine cannot sleep."""
+    wake_s: float = 0.0
+    wake_j: float = 0.0
+    provenance: Provenance = "estimated"
+    quantity: str = "wall"
+    source: str = ""
+    """Where the figures come from; a SPECpower curve with its result id."""
+
+    def profile(self, name: str, field: str) -> MachineProfile:
+        """The profile the engine works with."""
+        if self.cores_watts is not None and self.load_watts is not None:
+            raise InputError(f"{field}.load_watts", "give either cores_watts or load_watts, not both")
+        if self.quantity not in ("wall", "package"):
+            raise InputError(f"{field}.quantity", f"must be wall or package, not {self.quantity}")
+        threads = self.threads if self.threads is not None else self.cores
+        if self.load_watts is not None and len(self.load_watts) < 2:
+            raise InputError(f"{field}.load_watts", "must have at least two steps")
+        watts: tuple[tuple[float, float], ...] = tuple(self.cores_watts or ())
+        profile = MachineProfile(
+            name=name,
+            arch=self.arch,
+            cores=self.cores,
+            threads=threads,
+            memory=round(self.memory_gib * GIB),
+            watts=watts,
+            smt_slowdown=self.smt_slowdown,
+            speed=self.speed,
+            tdp_w=self.tdp_w,
+            sleep_w=self.sleep_w,
+            wake_s=self.wake_s,
+            wake_j=self.wake_j,
+            provenance=self.provenance,
+            quantity="wall" if self.quantity == "wall" else "package",
+            source=self.source,
+        )
+        problem = profile.problem()
+        if problem is not None:
+            raise InputError(f"{field}.{problem[0]}", problem[1])
+        if self.load_watts is not None:
+            curve = curve_from_load(tuple(self.load_watts), self.cores, threads, self.smt_slowdown)
+            profile = msgspec.structs.replace(profile, watts=curve)
+        return profile
+
+
+@cache
+def machines() -> dict[str, MachineProfile]:
+    """All machines of the catalogue, by name."""
+    text = files("wattloom.cluster").joinpath("machines.toml").read_bytes()
+    entries = msgspec.toml.decode(text, type=dict[str, MachineEntry])
+    return {name: entry.profile(name, name) for name, entry in sorted(entries.items())}

@@ -1,0 +1,28 @@
+"""Taking turns (I5): the next node by name after the one that was last given a task.
+
+Owns that rule. Whose turn it is comes from the view: a restart does not begin at the first node again.
+"""
+
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
+from wattloom.energy.forecast import Unknown
+from wattloom.policies.by_name import nodes_with_room, steps_to
+from wattloom.policies.protocol import Policy, Proposal, Refusal
+from wattloom.policies.view import Ask, View
+from wattloom.prediction.outlook import Outlook
+
+
+class RoundRobin(Policy):
+    """Next node by name."""
+
+    name = "round-robin"
+    summary = "the next node by name, after the last one used, that has room"
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        for steps, name in nodes_with_room(ask.shape, view, after=view.last_node):
+            return Proposal(name, float(steps))
+        return Refusal(view.why_none(ask.shape))
+
+    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+        """Nodes that come before it in the turn."""
+        return float(steps_to(site, view, after=view.last_node))

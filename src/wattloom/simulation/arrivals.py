@@ -1,0 +1,160 @@
+"""Streams of tasks: Poisson, bursts, all at once, or a CSV trace. Seeded: the same seed, the same tasks.
+
+Owns how a scenario's arrivals become tasks with their times and true lengths. Policies cannot change either, so every
+policy of a comparison meets the very same work.
+"""
+
+import csv
+from math import exp, log, sqrt
+from pathlib import Path
+from random import Random
+from typing import TypeVar
+
+from wattloom.errors import ScenarioError
+from wattloom.simulation.scenario import ArrivalsEntry, FunctionEntry, Scenario
+from wattloom.simulation.trial import Arrival
+from wattloom.workload.task import Task
+
+T = TypeVar("T")
+Draw = tuple[float, str, dict[str, str]]
+"""Time, function, and what a trace's row says beyond."""
+
+
+def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
+    """All tasks of a scenario in order of time."""
+    draws: list[Draw] = []
+    for number, entry in enumerate(scenario.arrivals):
+        field = f"arrivals[{number}]"
+        random = Random(f"{seed}/{number}")
+        if entry.kind == "trace":
+            draws += _trace(entry, folder, field)
+        else:
+            _known_functions(entry, scenario, field)
+            times = _TIMES[entry.kind](entry, random, field)
+            names, weights = list(entry.functions), list(entry.functions.values())
+            draws += [(time, random.choices(names, weights)[0], {}) for time in times]
+    draws.sort(key=lambda draw: draw[0])
+    lengths = Random(f"{seed}/lengths")
+    width = len(str(len(draws)))
+    return [_arrival(draw, f"t{n:0{width}d}", scenario, lengths) for n, draw in enumerate(draws, start=1)]
+
+
+def _known_functions(entry: ArrivalsEntry, scenario: Scenario, field: str) -> None:
+    if not entry.functions:
+        raise ScenarioError(f"{field}.functions", "must name at least one function")
+    for name in entry.functions:
+        if name not in scenario.functions:
+            raise ScenarioError(f"{field}.functions.{name}", "no such function in this file")
+
+
+def _at_once(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
+    return [entry.start_s] * _need(entry.count, f"{field}.count")
+
+
+def _poisson(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
+    rate = _need(entry.rate_per_s, f"{field}.rate_per_s")
+    if (entry.count is None) == (entry.duration_s is None):
+        raise ScenarioError(f"{field}.count", "poisson takes either count or duration_s")
+    times: list[float] = []
+    time = entry.start_s
+    end = float("inf") if entry.duration_s is None else entry.start_s + entry.duration_s
+    while entry.count is None or len(times) < entry.count:
+        time += random.expovariate(rate)
+        if time >= end:
+            break
+        times.append(time)
+    return times
+
+
+def _bursts(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
+    count = _need(entry.count, f"{field}.count")
+    every = 0.0 if entry.bursts == 1 else _need(entry.every_s, f"{field}.every_s")
+    return [
+        entry.start_s + burst * every + random.uniform(0.0, entry.within_s)
+        for burst in range(entry.bursts)
+        for _ in range(count)
+    ]
+
+
+_TIMES = {"at-once": _at_once, "poisson": _poisson, "bursts": _bursts}
+
+
+def _need(value: T | None, field: str) -> T:
+    if value is None:
+        raise ScenarioError(field, "is needed for this kind of arrivals")
+    return value
+
+
+def _trace(entry: ArrivalsEntry, folder: Path, field: str) -> list[Draw]:
+    if not entry.file:
+        raise ScenarioError(f"{field}.file", "is needed for a trace")
+    path = folder / entry.file
+    try:
+        with path.open(newline="") as file:
+            rows = csv.DictReader(file)
+            if not {"time_s", "function"} <= set(rows.fieldnames or ()):
+                raise ScenarioError(f"{field}.file", f"{path} needs the columns time_s and function")
+            return [draw for line, row in enumerate(rows, start=2) for draw in _row(row, f"{path}:{line}", entry)]
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ScenarioError(f"{field}.file", f"{path} cannot be read: {problem}") from problem
+
+
+def _row(row: dict[str, str], where: str, entry: ArrivalsEntry) -> list[Draw]:
+    time = number(row, "time_s", where)
+    if time is None or time < 0.0:
+        raise ScenarioError(f"{where}: time_s", "must be a number, not negative")
+    count = number(row, "count", where)
+    return [(entry.start_s + time, row["function"], row)] * (1 if count is None else int(count))
+
+
+def number(row: dict[str, str], column: str, where: str) -> float | None:
+    """A cell as a number; None if it is empty or the column is not there."""
+    cell = row.get(column)
+    if not cell:
+        return None
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ScenarioError(f"{where}: {column}", f"is not a number: {cell!r}") from None
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ScenarioError(f"{where}: {column}", f"must be finite, not {cell}")
+    return value
+
+
+def _arrival(draw: Draw, name: str, scenario: Scenario, random: Random) -> Arrival:
+    time, function, row = draw
+    entry = scenario.functions.get(function)
+    if entry is None:
+        raise ScenarioError(f"trace: function {function!r}", "no such function in the scenario")
+    where = f"trace: time_s {time}"
+    given = {column: number(row, column, where) for column in ("priority", "deadline_s", "energy_weight", "defer_s")}
+    task = Task(
+        id=name,
+        function=function,
+        priority=entry.priority if given["priority"] is None else int(given["priority"]),
+        energy_weight=entry.energy_weight if given["energy_weight"] is None else given["energy_weight"],
+        deadline_s=entry.deadline_s if given["deadline_s"] is None else given["deadline_s"],
+        defer_s=entry.defer_s if given["defer_s"] is None else given["defer_s"],
+        idempotent=entry.idempotent,
+        retries=entry.retries,
+        infrastructure_retries=entry.infrastructure_retries,
+    )
+    problem = task.problem()
+    if problem is not None:
+        raise ScenarioError(f"{where}: {problem[0]}", problem[1])
+    factor = _factor(entry, random)
+    seconds = number(row, "seconds", where)
+    if seconds is not None:
+        if entry.work_s is None or not seconds > 0.0:
+            raise ScenarioError(f"{where}: seconds", "must be positive, and the function needs work_s to scale it")
+        factor = seconds / entry.work_s
+    return Arrival(time, task, factor)
+
+
+def _factor(entry: FunctionEntry, random: Random) -> float:
+    """Log-normal with mean 1 and the given relative spread."""
+    draw = random.gauss(0.0, 1.0)
+    if entry.spread == 0.0:
+        return 1.0
+    variance = log(1.0 + entry.spread**2)
+    return exp(draw * sqrt(variance) - variance / 2.0)

@@ -1,0 +1,84 @@
+"""What came out of a simulation: energy and its parts, makespan, waits, and a fingerprint of the decisions.
+
+Owns the figures and how they are defined. Everything in it is modelled; it says so itself.
+"""
+
+from typing import Any
+
+import msgspec
+
+from wattloom.energy.split import EnergySplit
+
+
+class Quantiles(msgspec.Struct, frozen=True):
+    """Of a distribution over tasks; 0 where there was none."""
+
+    p50: float
+    p95: float
+    p99: float
+
+    @staticmethod
+    def of(values: list[float]) -> "Quantiles":
+        """Nearest rank: a value that occurred."""
+        ordered = sorted(values)
+        return Quantiles(*(_quantile(ordered, q) for q in (0.50, 0.95, 0.99)))
+
+
+def _quantile(ordered: list[float], q: float) -> float:
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else 0.0
+
+
+class TaskCounts(msgspec.Struct, frozen=True):
+    """What became of the tasks."""
+
+    submitted: int
+    finished: int
+    failed: int
+    """Ended otherwise: failed, cancelled, rejected or of unknown outcome."""
+    waiting: int
+    """Still without a place when nothing could happen any more."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One simulated run."""
+
+    scenario: str
+    policy: str
+    seed: int | None
+    makespan_s: float
+    """From time 0 to the end of the last task."""
+    energy: EnergySplit
+    tasks: TaskCounts
+    wait_s: Quantiles
+    """Submission to first start."""
+    slowdown: Quantiles
+    """Submission to end, over the task's shortest possible run time on this cluster."""
+    utilisation: float
+    """Busy hardware threads over all of them, from 0 to the makespan."""
+    decisions: int
+    proposals: int
+    digest: str
+    waits: list[float] = []
+    power: list[tuple[float, float]] = []
+    """(time, watts of the whole cluster)."""
+    assumptions: list[str] = []
+    provenance: str = "modelled"
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return {
+            "scenario": self.scenario,
+            "policy": self.policy,
+            "seed": self.seed,
+            "makespan_s": self.makespan_s,
+            "energy_wh": self.energy.watt_hours(),
+            "tasks": msgspec.to_builtins(self.tasks),
+            "wait_s": msgspec.to_builtins(self.wait_s),
+            "slowdown": msgspec.to_builtins(self.slowdown),
+            "utilisation": self.utilisation,
+            "decisions": self.decisions,
+            "proposals": self.proposals,
+            "digest": self.digest,
+            "provenance": self.provenance,
+            "assumptions": self.assumptions,
+        }

@@ -9,7 +9,6 @@ if it is independent.
 from __future__ import annotations
 
 import argparse
-import gc
 import heapq
 import json
 import time
@@ -34,9 +33,7 @@ class Task:
 class Host:
     """A host whose running tasks share its cores fairly, none above one core."""
 
-    def __init__(
-        self, env: simpy.Environment, cores: int, idle_w: float, epsilon_w: float, all_w: float
-    ) -> None:
+    def __init__(self, env: simpy.Environment, cores: int, idle_w: float, epsilon_w: float, all_w: float) -> None:
         self._env = env
         self._cores = cores
         self._watts = [idle_w] + [epsilon_w + (all_w - epsilon_w) * n / cores for n in range(1, cores + 1)]
@@ -150,7 +147,6 @@ def source(
 def simulate(path: Path, arrive: Arrive) -> tuple[dict[str, Any], list[Host]]:
     env = simpy.Environment()
     hosts, tasks = read_workload(path, env)
-    gc.freeze()  # the collector need not walk the workload again and again while it is simulated
     start = time.perf_counter()
     env.process(source(env, hosts, tasks, arrive))
     # The queue runs dry at the makespan, not after it: an overtaken timeout was armed for the end of some

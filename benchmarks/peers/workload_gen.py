@@ -99,9 +99,7 @@ class Random:
         return self._rng.randrange(self._count)
 
 
-def make_tasks(
-    hosts: list[Host], count: int, utilisation: float, placement: str, seed: int
-) -> Iterator[Task]:
+def make_tasks(hosts: list[Host], count: int, utilisation: float, placement: str, seed: int) -> Iterator[Task]:
     """Poisson arrivals of exponential work, at the given share of all the cores there are."""
     rng = random.Random(seed)
     placer = LeastLoaded(hosts) if placement == "least-loaded" else Random(hosts, seed + 1)

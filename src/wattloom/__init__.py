@@ -1,1 +1,79 @@
-"""Wattloom runs functions, tasks and workflows where they cost the least energy, and shows the saving."""
+"""Wattloom runs functions, tasks and workflows where they cost the least energy, and shows the saving.
+
+Owns the public names. They are loaded when first used, so that `import wattloom` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wattloom.api import compare, machines, replay, scenarios, simulate, why
+    from wattloom.errors import InputError, WattloomError
+    from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
+    from wattloom.scheduling.explanation import Explanation
+    from wattloom.simulation.comparison import Comparison
+    from wattloom.simulation.replay import Replay
+    from wattloom.simulation.result import Result
+    from wattloom.simulation.scenario import Scenario
+
+    __version__: str
+
+_HOME = {
+    "compare": "wattloom.api",
+    "machines": "wattloom.api",
+    "replay": "wattloom.api",
+    "scenarios": "wattloom.api",
+    "simulate": "wattloom.api",
+    "why": "wattloom.api",
+    "InputError": "wattloom.errors",
+    "WattloomError": "wattloom.errors",
+    "Policy": "wattloom.policies.protocol",
+    "Proposal": "wattloom.policies.protocol",
+    "RankingPolicy": "wattloom.policies.protocol",
+    "Refusal": "wattloom.policies.protocol",
+    "Explanation": "wattloom.scheduling.explanation",
+    "Comparison": "wattloom.simulation.comparison",
+    "Replay": "wattloom.simulation.replay",
+    "Result": "wattloom.simulation.result",
+    "Scenario": "wattloom.simulation.scenario",
+}
+
+__all__ = [
+    "Comparison",
+    "Explanation",
+    "InputError",
+    "Policy",
+    "Proposal",
+    "RankingPolicy",
+    "Refusal",
+    "Replay",
+    "Result",
+    "Scenario",
+    "WattloomError",
+    "__version__",
+    "compare",
+    "machines",
+    "policies",
+    "replay",
+    "scenarios",
+    "simulate",
+    "why",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("wattloom")
+    if name == "policies":  # the package of policies, which lists them when called
+        return import_module("wattloom.policies")
+    if name not in _HOME:
+        raise AttributeError(f"module 'wattloom' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

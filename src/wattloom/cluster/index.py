@@ -38,6 +38,8 @@ class Index:
         self.fresh: list[Site] = []
         """Sites that got their first node, in order; rankings read it from where they stopped."""
         self.rankings: dict[int, Ranking] = {}
+        self.changes: int = 0
+        """Goes up when a class comes or goes, or a forecast changes."""
         self._class_of: dict[ClassKey, NodeClass] = {}
         self._sites: dict[SiteKey, Site] = {}
         self._alive: dict[int, Site] = {}
@@ -49,21 +51,30 @@ class Index:
         state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE, time)
         self.nodes[node.name] = state
         insort(self.names, node.name)
-        cls.size += 1
-        self.unknown_power += not machine.knows_power
+        self._resize(cls, 1)
         self.place(state)
         return state
 
     def reclassify(self, state: NodeState, node: Node, machine: Machine) -> None:
         """The node has become one of another class; what is taken of it stays."""
-        state.cls.size -= 1
-        self.unknown_power -= not state.cls.machine.knows_power
+        self._resize(state.cls, -1)
         state.cls = self._class_for(node, machine)
-        state.cls.size += 1
-        self.unknown_power += not machine.knows_power
+        self._resize(state.cls, 1)
         if not state.tasks:
             state.devices = tuple((0,) * count for _, count in state.cls.devices)
         self.place(state)
+
+    def _resize(self, cls: NodeClass, by: int) -> None:
+        cls.size += by
+        if not cls.machine.knows_power:
+            self.unknown_power += by
+        if cls.size == 0 or (by > 0 and cls.size == 1):
+            self.kinds_changed()
+
+    def kinds_changed(self) -> None:
+        """What the cluster consists of, or what is known of it, is different: whatever was ranked by it is void."""
+        self.changes += 1
+        self.rankings.clear()
 
     def _class_for(self, node: Node, machine: Machine) -> NodeClass:
         key = NodeClass.key_of(node, machine)
@@ -79,8 +90,7 @@ class Index:
         assert site is not None
         self._left(site)
         state.site = None
-        state.cls.size -= 1
-        self.unknown_power -= not state.cls.machine.knows_power
+        self._resize(state.cls, -1)
         del self.nodes[state.name]
         del self.names[bisect_left(self.names, state.name)]
 
@@ -121,10 +131,6 @@ class Index:
             ranking = Ranking(self, evaluate)
             self.rankings[key] = ranking
         return ranking
-
-    def drop_ranking(self, key: int) -> None:
-        """Forget it: what it was made from has changed."""
-        self.rankings.pop(key, None)
 
     def _new_site(self, key: SiteKey, cls: NodeClass, mode: Mode) -> Site:
         self._serial += 1

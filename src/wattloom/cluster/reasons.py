@@ -30,6 +30,7 @@ class Reason(StrEnum):
     NEVER_FITS = "no-node-is-large-enough"
     NO_ROOM = "no-node-has-room"
     WAITING_IS_CHEAPER = "waiting-is-cheaper"
+    WAITING_IS_SOONER = "waiting-ends-sooner"
     POLICY_FAILED = "policy-failed"
     BAD_PROPOSAL = "policy-proposed-an-unknown-node"
     STARVED_AHEAD = "older-task-goes-first"

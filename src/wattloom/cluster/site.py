@@ -5,6 +5,7 @@ ranks sites, not nodes, so a decision costs the same on a hundred nodes as on fi
 """
 
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Final
 
 from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass
@@ -83,7 +84,7 @@ class Site:
 
     @property
     def idle(self) -> bool:
-        return self.demand == 0 and self.allocated == 0 and self.memory == 0
+        return not (self.demand or self.allocated or self.memory or any(any(use) for use in self.devices))
 
     def __repr__(self) -> str:
         return f"<Site {self.cls.machine.name} demand={self.demand} x{self.count} {self.mode.name.lower()}>"
@@ -97,15 +98,16 @@ class NodeState:
         "cls",
         "demand",
         "devices",
-        "idle_since",
         "memory",
         "mode",
         "name",
         "site",
+        "sleep_at",
         "tasks",
+        "timer_at",
     )
 
-    def __init__(self, name: str, cls: NodeClass, mode: Mode, time: float) -> None:
+    def __init__(self, name: str, cls: NodeClass, mode: Mode) -> None:
         self.name: Final = name
         self.cls = cls
         self.mode = mode
@@ -114,7 +116,10 @@ class NodeState:
         self.memory: int = 0
         self.devices: DeviceUse = tuple((0,) * count for _, count in cls.devices)
         self.tasks: set[str] = set()
-        self.idle_since: float = time
+        self.sleep_at: float = inf
+        """When it is to be sent to sleep if nothing comes; inf: never."""
+        self.timer_at: float = inf
+        """When a timer will look whether it sleeps; inf: none will."""
         self.site: Site | None = None
         """None until the index has put it somewhere."""
 

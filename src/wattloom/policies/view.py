@@ -4,6 +4,7 @@ Owns the questions a policy can ask. It answers from the index and the forecasts
 """
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Final
 
 from wattloom.cluster.index import Index, Rank
@@ -41,6 +42,8 @@ class View:
         self.queued: int = 0
         """Tasks ready to run that have no place."""
         self._index: Final = index
+        self._runs_on: dict[int, list[tuple[NodeClass, float]]] = {}
+        self._runs_on_at: int = -1
         self._outlooks: Final = outlooks
         self.readings: Final = readings
         """What meters last said."""
@@ -101,6 +104,21 @@ class View:
     def names(self) -> list[str]:
         """All nodes' names, in order. Look, do not touch."""
         return self._index.names
+
+    def runs_on(self, shape: Shape) -> list[tuple[NodeClass, float]]:
+        """Classes that could take the shape when empty, with its seconds alone there (inf if unknown)."""
+        found = self._runs_on.get(shape.index)
+        if found is None or self._runs_on_at != self._index.changes:
+            if self._runs_on_at != self._index.changes:
+                self._runs_on.clear()
+                self._runs_on_at = self._index.changes
+            found = self._outlooks.alone(shape, self.classes())
+            self._runs_on[shape.index] = found
+        return found
+
+    def fastest(self, shape: Shape) -> float:
+        """The shape's least seconds alone on any class of this cluster; inf if unknown."""
+        return min((seconds for _, seconds in self.runs_on(shape)), default=inf)
 
     def why_none(self, shape: Shape) -> Reason:
         """Why no site can take this shape now, in one word."""

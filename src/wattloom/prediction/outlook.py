@@ -3,13 +3,15 @@
 Owns the sum of everything known about (shape, site). It holds for every task of the shape and every node of the site.
 """
 
+from math import inf
 from typing import Final
 
 from wattloom.cluster import fit
 from wattloom.cluster.fit import Terms
+from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import MICRO, Site
-from wattloom.energy.forecast import Forecast, Provenance, Unknown
+from wattloom.energy.forecast import Forecast, Provenance, RunTime, Unknown
 from wattloom.prediction.runtimes import RunTimes
 from wattloom.units import Joules, Seconds, Watts
 from wattloom.workload.function import Variant
@@ -76,10 +78,27 @@ class Outlooks:
 
     def never(self, shape: Shape, site: Site) -> Reason | None:
         """Why nodes of this class cannot take the shape even when empty."""
-        key = (shape.index, site.cls.index)
+        return self._class_never(shape, site.cls)
+
+    def _class_never(self, shape: Shape, cls: NodeClass) -> Reason | None:
+        key = (shape.index, cls.index)
         if key not in self._never:
-            self._never[key] = fit.never(shape, site.cls, self.terms)
+            self._never[key] = fit.never(shape, cls, self.terms)
         return self._never[key]
+
+    def alone(self, shape: Shape, classes: list[NodeClass]) -> list[tuple[NodeClass, float]]:
+        """The classes that could take the shape when empty, and its least seconds there; inf if unknown."""
+        found: list[tuple[NodeClass, float]] = []
+        for cls in classes:
+            if self._class_never(shape, cls) is not None:
+                continue
+            least = inf
+            for variant in fit.usable_variants(shape, cls):
+                run = self.runtimes.expect(shape.function, variant, cls.machine)
+                if isinstance(run, RunTime):
+                    least = min(least, run.seconds)
+            found.append((cls, least))
+        return found
 
     def forget(self, shape: Shape) -> None:
         """A forecast for this shape has changed."""

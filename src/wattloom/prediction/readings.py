@@ -10,6 +10,8 @@ class Readings:
     """Measured draw of nodes, corrected by what is on its way."""
 
     def __init__(self) -> None:
+        self.expected: dict[str, float] = {}
+        """Measured watts and those of what was placed since, by node; a node that was never measured is not in it."""
         self._watts: dict[str, float] = {}
         self._average: dict[str, float] = {}
         self._unmeasured: dict[str, dict[str, float]] = {}
@@ -21,6 +23,7 @@ class Readings:
         if waiting:
             for task in tasks:
                 waiting.pop(task, None)
+        self._expect(node)
 
     def averaged(self, function: str, watts: float) -> None:
         """One function's draw, over all its tasks on a node: half new, half old; kept when they are gone."""
@@ -30,20 +33,22 @@ class Readings:
     def placed(self, node: str, task: str, function: str) -> None:
         """It will draw before a meter says so."""
         self._unmeasured.setdefault(node, {})[task] = self._average.get(function, 0.0)
+        self._expect(node)
 
     def gone(self, node: str, task: str) -> None:
         waiting = self._unmeasured.get(node)
-        if waiting is not None:
-            waiting.pop(task, None)
+        if waiting is not None and waiting.pop(task, None) is not None:
+            self._expect(node)
 
     def node_lost(self, node: str) -> None:
         self._watts.pop(node, None)
         self._unmeasured.pop(node, None)
+        self.expected.pop(node, None)
 
-    def expected(self, node: str) -> float | None:
-        """Measured watts and those of what was placed since; None if the node was never measured."""
+    def _expect(self, node: str) -> None:
         watts = self._watts.get(node)
-        return None if watts is None else watts + sum(self._unmeasured.get(node, {}).values())
+        if watts is not None:
+            self.expected[node] = watts + sum(self._unmeasured.get(node, {}).values())
 
     def usual(self, function: str) -> float | None:
         """What a task of this function usually draws."""

@@ -6,7 +6,7 @@ before anything changes. Policies propose; only `_try` commits, after checking, 
 """
 
 from collections.abc import Callable
-from math import isfinite
+from math import inf, isfinite
 from typing import Final
 
 from wattloom.cluster.machine import Machine
@@ -36,6 +36,14 @@ BACK_OFF_S: Final = 1.0
 BACK_OFF_MOST_S: Final = 60.0
 PATIENCE_S: Final = 60.0
 """How long a task may be overtaken before a node is kept free for it."""
+LATEST_S: Final = 1e11
+"""Times beyond are taken for a mistake in units: seconds are wanted, and adding some must make a difference."""
+POWER: Final = (Reason.CLUSTER_WATTS, Reason.POWER_UNKNOWN)
+ROOM: Final = (
+    Reason.NO_ROOM, Reason.NEVER_FITS, Reason.NO_NODES, Reason.CPU, Reason.MEMORY, Reason.DEVICES,
+    Reason.NODE_WATTS, Reason.TDP, Reason.HELD, Reason.TOO_SMALL,
+)  # fmt: skip
+"""Refusals that a node kept free can end."""
 
 
 class Engine:
@@ -56,6 +64,8 @@ class Engine:
         self._first: TaskRecord | None = None
         """Task that nobody may overtake any more."""
         self._youngest: Order = (-(2**62), -1)
+        self._unwatched: dict[int, Lane] = {}
+        """Blocked lanes whose patience is looked after from the next placement on: until then nobody overtakes."""
         self.watcher: Callable[[TaskRecord], None] | None = None
         """Called with each task just before the policy is asked: for explanations and tests."""
         self._readings: Final = policy.reading_interval_s is not None
@@ -81,8 +91,8 @@ class Engine:
     def handle(self, event: ev.AnyEvent) -> list[AnyInstruction]:
         """Take one event in. Raises EventRefused, and changes nothing, if it cannot be true."""
         time = event.time
-        if not (time >= self.time and isfinite(time)):
-            raise EventRefused("time", f"must be a number not before {self.time}, not {time}")
+        if not self.time <= time <= LATEST_S:
+            raise EventRefused("time", f"must be seconds, not before {self.time}, not {time}")
         handler = self._handlers.get(type(event))
         if handler is None:
             raise EventRefused("event", f"is of an unknown kind: {type(event).__name__}")
@@ -142,6 +152,8 @@ class Engine:
         machine = ledger.machines.get(node.machine)
         if machine is None:
             raise EventRefused("node.machine", f"{node.machine} was not defined")
+        if state.mode in (Mode.WAKING, Mode.ASLEEP) and not machine.can_sleep:
+            raise EventRefused("node.machine", f"{node.machine} cannot sleep, and {node.name} is not awake")
         key = NodeClass.key_of(node, machine)
         if state.tasks and (node.machine != state.cls.machine.name or key[4] != state.cls.devices):
             raise EventRefused("node", "machine and devices cannot change while tasks are on the node")
@@ -149,13 +161,14 @@ class Engine:
             raise EventRefused("node", "has more in use than it would have left")
         ledger.nodes[node.name] = node
         ledger.index.reclassify(state, node, machine)
+        self._unblock_power()
         self._freed(state)
 
     def _node_lost(self, event: ev.NodeLost) -> None:
         state = self._node(event.node)
         ledger = self.ledger
         records = sorted((ledger.tasks[task] for task in state.tasks), key=_by_order)
-        self._held.pop(event.node, None)
+        self._hold_lost(event.node)
         for record in records:
             self._leave(record)
         ledger.index.remove(state)
@@ -163,6 +176,7 @@ class Engine:
         ledger.readings.node_lost(event.node)
         for record in records:
             self._lost(record, Reason.NODE_LOST, f"node {event.node} was lost")
+        self._unblock_power()
 
     def _node_awake(self, event: ev.NodeAwake) -> None:
         node = self._node(event.node)
@@ -181,8 +195,9 @@ class Engine:
             raise EventRefused("node", f"{event.node} has no sleeping power: it cannot sleep")
         if node.mode == Mode.ASLEEP:
             raise EventRefused("node", f"{event.node} is asleep already")
-        self._held.pop(event.node, None)
+        self._hold_lost(event.node)
         self.ledger.set_mode(node, Mode.ASLEEP)
+        self._unblock_power()
 
     def _cap_changed(self, event: ev.CapChanged) -> None:
         if event.watts is not None and not (event.watts > 0.0 and isfinite(event.watts)):
@@ -191,12 +206,14 @@ class Engine:
         self._unblock_all()
 
     def _reading_arrived(self, event: ev.ReadingArrived) -> None:
-        self._node(event.node)
+        node = self._node(event.node)
         if not (event.watts >= 0.0 and isfinite(event.watts)):
             raise EventRefused("watts", f"must be a number, not negative, not {event.watts}")
         if any(not (watts >= 0.0 and isfinite(watts)) for watts in event.tasks.values()):
             raise EventRefused("tasks", "each draw must be a number, not negative")
         self.ledger.read(event.node, event.watts, event.tasks)
+        if self._readings and self.queue.blocked:
+            self._ask_who_fits(node)
 
     def _tick(self, event: ev.Tick) -> None:
         """Nothing but time has passed."""
@@ -213,6 +230,10 @@ class Engine:
         for other in task.after:
             if other not in ledger.tasks and other not in ledger.ended:
                 raise EventRefused("task.after", f"{other} is not known")
+        if ledger.too_many_shapes:
+            for shape in ledger.forget_shapes():
+                self.queue.forget(shape)
+                self._unwatched.pop(shape.index, None)
         ledger.arrivals += 1
         record = TaskRecord(task, ledger.shape_of(task), event.time, ledger.arrivals)
         ledger.tasks[task.id] = record
@@ -222,7 +243,7 @@ class Engine:
             self._enqueue(record)
 
     def _hold_back(self, record: TaskRecord) -> None:
-        for other in record.task.after:
+        for other in dict.fromkeys(record.task.after):
             outcome = self.ledger.ended.get(other)
             if outcome is None:
                 record.after.add(other)
@@ -238,8 +259,10 @@ class Engine:
 
     def _task_started(self, event: ev.TaskStarted) -> None:
         record = self._attempt(event.task, event.attempt)
-        if record.stage == Stage.RUNNING:
+        if record.started:
             raise EventRefused("task", f"{event.task} was started before")
+        record.started = True
+        record.refusals = 0
         if record.stage == Stage.PLACED:
             record.stage = Stage.RUNNING
 
@@ -249,12 +272,15 @@ class Engine:
         if seconds is not None:
             if not (seconds >= 0.0 and isfinite(seconds)):
                 raise EventRefused("seconds", f"must be a number, not negative, not {seconds}")
-            self.ledger.learn(record, seconds)
+            if self.ledger.learn(record, seconds):
+                self._unblock_function(record.task.function)
         self._release(record)
         self._end(record, "finished", None, "")
 
     def _task_failed(self, event: ev.TaskFailed) -> None:
         record = self._attempt(event.task, event.attempt)
+        if event.kind not in ("function", "infrastructure", "evicted"):
+            raise EventRefused("kind", f"is not known: {event.kind}")
         self._release(record)
         if record.stage == Stage.CANCELLING:
             self._end(record, "cancelled", Reason.CANCELLED, event.message)
@@ -305,20 +331,23 @@ class Engine:
             record = self._attempt(event.task, event.attempt)
             if record.stage != Stage.CANCELLING:
                 raise EventRefused("task", f"{event.task} is not being cancelled")
-            record.stage = Stage.RUNNING
+            record.stage = Stage.RUNNING if record.started else Stage.PLACED
         elif event.instruction == "sleep":
             node = self._node(event.node)
             if node.mode != Mode.ASLEEP:
                 raise EventRefused("node", f"{event.node} was not asked to sleep")
             self.ledger.set_mode(node, Mode.AWAKE)
             self._freed(node)
-        else:
+            self._watch_idle(node, BACK_OFF_MOST_S)
+        elif event.instruction == "wake":
             self._undo_wake(event)
+        else:
+            raise EventRefused("instruction", f"is not known: {event.instruction}")
 
     def _undo_place(self, event: ev.InstructionFailed) -> None:
         """It was not started: free what it had, and try again later."""
         record = self._attempt(event.task, event.attempt)
-        if record.stage == Stage.RUNNING:
+        if record.started:
             raise EventRefused("task", f"{event.task} was reported as started")
         cancelled = record.stage == Stage.CANCELLING
         self._release(record)
@@ -336,6 +365,7 @@ class Engine:
         for record in records:
             self._leave(record)
             self._back_off(record, Reason.START_REFUSED, event.message or f"node {event.node} did not wake")
+        self._freed(node)
 
     # -- the queue ---------------------------------------------------------------------------------------------------
 
@@ -344,14 +374,25 @@ class Engine:
         record.epoch += 1
         record.waiting_since = self.time
         record.reason = None
+        record.by_choice = False
         self.ledger.view.queued += 1
         self.queue.push(record)
+        if record.shape.waits:
+            self._ask_beside_the_first(record)
+
+    def _ask_beside_the_first(self, record: TaskRecord) -> None:
+        """A lane whose first task chose to wait does not answer for one that may not wait so long."""
+        lane = self.queue.lanes[record.shape.index]
+        head = lane.head()
+        if head is not None and (head.by_choice or head is record):
+            self.queue.unblock(lane)
 
     def _back_off(self, record: TaskRecord, reason: Reason, message: str) -> None:
         record.stage = Stage.BACKING_OFF
         record.refusals += 1
-        until = self.time + min(BACK_OFF_MOST_S, BACK_OFF_S * 2.0 ** min(record.refusals - 1, 10))
+        until = self.time + _back_off_s(record.refusals)
         record.epoch += 1
+        self._unhold(record)
         self.timers.set(until, "back-off", record.task.id, record.epoch)
         self._tell_waiting(record, reason, until, message)
 
@@ -377,11 +418,26 @@ class Engine:
             lane, record = found
             first = self._first
             if first is not None and record.order > first.order:
-                self._block(lane, record, Reason.STARVED_AHEAD)
-            else:
-                refusal = self._try(record)
-                if refusal is not None:
-                    self._block(lane, record, refusal)
+                self._tell_waiting(record, Reason.STARVED_AHEAD, None, "")
+                self._block(lane, Reason.STARVED_AHEAD)
+                continue
+            refusal = self._try(record)
+            if refusal is None:
+                continue
+            self._block(lane, refusal)
+            if record.by_choice and lane.unasked:
+                self._ask_alone(lane, record)
+            if first is record and not self._can_go_first(record, refusal):
+                self._unhold(record)
+
+    def _ask_alone(self, lane: Lane, head: TaskRecord) -> None:
+        """The first task chose to wait: each behind it chooses for itself."""
+        for record in lane.take_unasked():
+            if record is head:
+                continue
+            held_up = self._first is not None and record.order > self._first.order
+            if held_up or (self._try(record) is not None and not record.by_choice):
+                lane.ask_alone(record)
 
     def _try(self, record: TaskRecord) -> Reason | None:
         """Ask the policy, check its proposal against what is true now, commit it; else say why not."""
@@ -389,38 +445,64 @@ class Engine:
         self.proposals += 1
         if self.watcher is not None:
             self.watcher(record)
+        record.by_choice = False
         try:
             answer = self.policy.propose(record, ledger.view)
+            if isinstance(answer, Refusal):
+                return self._refused(record, Reason(answer.reason), answer.until)
+            if not isinstance(answer, Proposal):
+                raise TypeError(f"a policy answers with a Proposal or a Refusal, not {type(answer).__name__}")
+            name, cost = str(answer.node), float(answer.cost)
         except Exception as problem:  # a user's policy must not take the engine down with it
             ledger.view.queued -= 1
             self._back_off(record, Reason.POLICY_FAILED, f"{type(problem).__name__}: {problem}")
             return None
-        if isinstance(answer, Refusal):
-            if answer.until is not None:
-                self.timers.set(max(answer.until, self.time), "ask-again", record.task.id, record.epoch)
-            self._tell_waiting(record, answer.reason, answer.until, "")
-            return answer.reason
-        node = ledger.index.nodes.get(answer.node)
+        node = ledger.index.nodes.get(name)
         outlook: Outlook | Reason = Reason.BAD_PROPOSAL
         if node is not None:
             outlook = ledger.check(record, node)
         if node is None or isinstance(outlook, Reason):
             assert isinstance(outlook, Reason)
-            self._tell_waiting(record, outlook, None, f"the policy proposed {answer.node}")
+            self._tell_waiting(record, outlook, None, f"the policy proposed {name}")
+            record.refusals += 1
+            self._ask_again(record, self.time + _back_off_s(record.refusals))
             return outlook
-        self._commit(record, node, outlook, answer)
+        self._commit(record, node, outlook, cost if isfinite(cost) else None)
         return None
 
-    def _commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, answer: Proposal) -> None:
+    def _refused(self, record: TaskRecord, reason: Reason, until: float | None) -> Reason:
+        """The policy has no place for it now, or wants to wait."""
+        if until is None and reason in (Reason.WAITING_IS_CHEAPER, Reason.WAITING_IS_SOONER):
+            until = self.time + BACK_OFF_MOST_S
+        if until is not None:
+            if not until > self.time:
+                until = self.time + BACK_OFF_S
+            until = min(until, LATEST_S)
+            record.by_choice = True
+            self._ask_again(record, until)
+        self._tell_waiting(record, reason, until, "")
+        return reason
+
+    def _ask_again(self, record: TaskRecord, time: float) -> None:
+        """Then at the latest. One timer is enough: if it comes early, the answer says when to ask next."""
+        if record.ask_at <= self.time or time < record.ask_at:
+            record.ask_at = time
+            self.timers.set(time, "ask-again", record.task.id, record.epoch)
+
+    def _commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None) -> None:
         ledger = self.ledger
         if self._held or self._first is not None:
             self._unhold(record)
         view = ledger.view
         view.queued -= 1
         view.last_node = node.name
-        ledger.commit(record, node, outlook, answer.cost)
+        ledger.commit(record, node, outlook, cost)
         record.attempt += 1
+        record.started = False
         record.reason = None
+        record.ask_at = 0.0
+        if self._unwatched:
+            self._watch_patience()
         if record.order > self._youngest:
             self._youngest = record.order
         if node.mode == Mode.AWAKE:
@@ -450,11 +532,22 @@ class Engine:
             )
         )
 
-    def _block(self, lane: Lane, record: TaskRecord, reason: Reason) -> None:
+    def _block(self, lane: Lane, reason: Reason) -> None:
         self.queue.block(lane, reason, self.time)
         if not lane.watched:
-            lane.watched = True
-            self.timers.set(record.waiting_since + PATIENCE_S, "patience", "", lane.shape.index)
+            self._unwatched[lane.shape.index] = lane
+
+    def _unblock_power(self) -> None:
+        """The cluster draws less, or what it draws is better known."""
+        for lane in list(self.queue.blocked.values()):
+            if self._first is not None or lane.blocked_by in POWER:
+                self.queue.unblock(lane)
+
+    def _unblock_function(self, function: str) -> None:
+        """What is expected of this function has changed."""
+        for lane in list(self.queue.blocked.values()):
+            if lane.shape.function.name == function:
+                self.queue.unblock(lane)
 
     def _unblock_all(self) -> None:
         for lane in list(self.queue.blocked.values()):
@@ -464,26 +557,37 @@ class Engine:
         """Something was given back here: whoever fits now is asked again."""
         if not node.tasks and node.mode == Mode.AWAKE:
             self._watch_idle(node)
+        if node.mode == Mode.HELD:
+            self._freed_while_held(node)
+        elif self.queue.blocked:
+            self._ask_who_fits(node)
+
+    def _freed_while_held(self, node: NodeState) -> None:
+        record = self._held[node.name]
+        if not self.ledger.could_hold(record.shape, node):
+            self._hold_lost(node.name)
+            self.ledger.set_mode(node, Mode.AWAKE)
+            self._freed(node)
+        elif self.ledger.room_when_released(record.shape, node):
+            self._unhold(record)
+            self._try_now(record)
+        self._unblock_power()
+
+    def _ask_who_fits(self, node: NodeState) -> None:
         site = node.site
         assert site is not None
-        if node.mode == Mode.HELD:
-            record = self._held[node.name]
-            if self.ledger.room_when_released(record.shape, node):
-                self._unhold(record)
-                self._try_now(record)
-            return
         outlooks = self.ledger.outlooks
-        blocked = self.queue.blocked
-        if blocked:
-            for lane in list(blocked.values()):
-                by = lane.blocked_by
-                if by == Reason.CLUSTER_WATTS or isinstance(outlooks.at(lane.shape, site), Outlook):
-                    self.queue.unblock(lane)
+        for lane in list(self.queue.blocked.values()):
+            by = lane.blocked_by
+            if by == Reason.CLUSTER_WATTS or isinstance(outlooks.at(lane.shape, site), Outlook):
+                self.queue.unblock(lane)
 
     def _try_now(self, record: TaskRecord) -> None:
         """Before anybody else is asked."""
         refusal = self._try(record)
         if refusal is not None:
+            if refusal == Reason.CLUSTER_WATTS:
+                self._let_go_first(record)
             self.queue.unblock(self.queue.lanes[record.shape.index])
 
     # -- ends --------------------------------------------------------------------------------------------------------
@@ -505,10 +609,11 @@ class Engine:
         while ends:
             record, outcome, reason, message = ends.pop()
             task = record.task.id
-            if task not in self.ledger.tasks:
+            if self.ledger.tasks.get(task) is not record:
                 continue
             if record.stage == Stage.QUEUED:
                 self.ledger.view.queued -= 1
+                self.queue.unblock(self.queue.lanes[record.shape.index])
             record.stage = Stage.HELD_BACK
             self._unhold(record)
             self.ledger.end(record, outcome)
@@ -519,38 +624,74 @@ class Engine:
                 if outcome != "finished":
                     note = f"{task} ended as {outcome}"
                     ends.append((dependent, "rejected", Reason.DEPENDENCY_ENDED, note))
-                elif not dependent.after and dependent.task.id in self.ledger.tasks:
+                elif not dependent.after and self.ledger.tasks.get(dependent.task.id) is dependent:
                     self._enqueue(dependent)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
     def _fire(self, timer: Timer) -> None:
         if timer.kind == "idle":
-            self._let_sleep(timer.name, timer.mark)
+            self._let_sleep(timer.name, timer.time)
         elif timer.kind == "patience":
-            self._keep_a_node_free(self.queue.lanes[int(timer.mark)])
+            lane = self.queue.lanes.get(int(timer.mark))
+            if lane is not None:
+                self._keep_a_node_free(lane)
         else:
             record = self.ledger.tasks.get(timer.name)
             if record is None or record.epoch != timer.mark:
                 return
             if record.stage == Stage.BACKING_OFF:
                 self._enqueue(record)
-            else:
-                self.queue.unblock(self.queue.lanes[record.shape.index])
+            elif record.stage == Stage.QUEUED:
+                self._its_time(self.queue.lanes[record.shape.index], record)
 
-    def _watch_idle(self, node: NodeState) -> None:
-        node.idle_since = self.time
-        if node.cls.machine.can_sleep:
+    def _its_time(self, lane: Lane, record: TaskRecord) -> None:
+        """It chose to wait until now: it is asked with its lane, or alone if others are before it."""
+        if lane.head() is not record:
+            lane.ask_alone(record)
+        self.queue.unblock(lane)
+
+    def _watch_idle(self, node: NodeState, least: float = 0.0) -> None:
+        """An idle node sleeps in a while. One timer per node is enough: if it comes early, it is set again."""
+        node.sleep_at = inf
+        if not node.cls.machine.can_sleep:
+            return
+        try:
             linger = self.policy.linger(node.cls, self.ledger.view)
-            if linger is not None:
-                self.timers.set(self.time + linger, "idle", node.name, self.time)
+        except Exception:  # as in `_try`; a node that stays awake is the lesser evil
+            return
+        if linger is not None and linger < inf:
+            node.sleep_at = self.time + max(linger, least)
+            self._wake_up_call(node)
 
-    def _let_sleep(self, name: str, since: float) -> None:
+    def _wake_up_call(self, node: NodeState) -> None:
+        if node.sleep_at < node.timer_at:
+            node.timer_at = node.sleep_at
+            self.timers.set(node.sleep_at, "idle", node.name)
+
+    def _let_sleep(self, name: str, due: float) -> None:
         node = self.ledger.index.nodes.get(name)
-        if node is None or node.tasks or node.mode != Mode.AWAKE or node.idle_since != since:
+        if node is None or node.timer_at != due:
+            return
+        node.timer_at = inf
+        if node.tasks or node.mode != Mode.AWAKE:
+            return
+        if node.sleep_at > self.time:
+            self._wake_up_call(node)
             return
         self.ledger.set_mode(node, Mode.ASLEEP)
         self._out.append(Sleep(name))
+        self._unblock_power()
+
+    def _watch_patience(self) -> None:
+        """Something is placed: from now on those who wait may be overtaken."""
+        for lane in self._unwatched.values():
+            head = lane.head()
+            if head is not None and not lane.watched:
+                lane.watched = True
+                due = max(self.time, head.waiting_since + PATIENCE_S, lane.look_at)
+                self.timers.set(due, "patience", "", lane.shape.index)
+        self._unwatched.clear()
 
     def _keep_a_node_free(self, lane: Lane) -> None:
         """The first task of a blocked lane has waited long: if others overtook it, nobody may on one node any more."""
@@ -558,18 +699,36 @@ class Engine:
         record = lane.head()
         if record is None or lane.blocked_by is None:
             return
-        patient = self.time < record.waiting_since + PATIENCE_S or self._youngest < record.order
-        if patient or record in self._held.values() or self._first is record:
-            lane.watched = True
-            self.timers.set(max(self.time, record.waiting_since) + PATIENCE_S, "patience", "", lane.shape.index)
-        elif lane.blocked_by == Reason.CLUSTER_WATTS:
-            if self._first is None or record.order < self._first.order:
-                self._first = record
-        elif lane.blocked_by == Reason.NO_ROOM:
+        self._unwatched[lane.shape.index] = lane
+        if self.time < record.waiting_since + PATIENCE_S:
+            return
+        lane.look_at = self.time + PATIENCE_S
+        if self._youngest < record.order or record in self._held.values() or self._first is record:
+            return
+        if lane.blocked_by == Reason.CLUSTER_WATTS:
+            self._let_go_first(record)
+        elif lane.blocked_by in ROOM:
             node = self.ledger.emptiest(record.shape)
-            if node is not None:
+            if node is not None and not self.ledger.room_when_released(record.shape, node):
                 self._held[node.name] = record
                 self.ledger.set_mode(node, Mode.HELD)
+
+    def _let_go_first(self, record: TaskRecord) -> None:
+        """Nobody may overtake it any more, if that helps: the others' watts are what it waits for."""
+        earlier = self._first is None or record.order < self._first.order
+        if earlier and self.ledger.fits_under_the_cap(record.shape):
+            self._first = record
+
+    def _can_go_first(self, record: TaskRecord, refusal: Reason) -> bool:
+        """Whether holding the others up still helps it."""
+        helps = refusal == Reason.CLUSTER_WATTS or refusal in ROOM
+        return helps and self.ledger.fits_under_the_cap(record.shape)
+
+    def _hold_lost(self, node: str) -> None:
+        """The node cannot be kept free any more: the task is asked again, and another may be kept."""
+        record = self._held.pop(node, None)
+        if record is not None:
+            self.queue.unblock(self.queue.lanes[record.shape.index])
 
     def _unhold(self, record: TaskRecord) -> None:
         """Undo of `_keep_a_node_free`."""
@@ -607,6 +766,10 @@ class Engine:
 def _refuse(problem: tuple[str, str] | None, prefix: str) -> None:
     if problem is not None:
         raise EventRefused(f"{prefix}.{problem[0]}", problem[1])
+
+
+def _back_off_s(refusals: int) -> float:
+    return min(BACK_OFF_MOST_S, BACK_OFF_S * 2.0 ** min(refusals - 1, 10))
 
 
 def _by_order(record: TaskRecord) -> Order:

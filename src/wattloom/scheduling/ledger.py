@@ -84,7 +84,7 @@ class Ledger:
             for shape in self.shapes:
                 if shape.function.name == function.name:
                     self.outlooks.forget(shape)
-                    self.index.drop_ranking(shape.index)
+            self.index.kinds_changed()
 
     def read(self, node: str, watts: float, tasks: dict[str, float]) -> None:
         """A meter's word on a node: per function, replicas combined."""

@@ -4,20 +4,23 @@ Tasks of one shape stand in one lane: if the first does not fit, none of them do
 per lane, not once per task. A blocked lane is left alone until something is freed that its tasks fit on.
 """
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from wattloom.cluster.reasons import Reason
-from wattloom.scheduling.state import Stage, TaskRecord
+from wattloom.scheduling.state import Order, Stage, TaskRecord
 from wattloom.workload.shape import Shape
 
 Entry = tuple[int, int, int, TaskRecord]
+
+SLACK: Final = 64
+"""Void entries that a lane may keep beyond a few times its tasks."""
 
 
 class Lane:
     """Queued tasks of one shape, in order."""
 
-    __slots__ = ("blocked_by", "blocked_since", "entries", "shape", "watched")
+    __slots__ = ("blocked_by", "blocked_since", "entries", "listed", "look_at", "shape", "unasked", "watched")
 
     def __init__(self, shape: Shape) -> None:
         self.shape: Final = shape
@@ -27,20 +30,50 @@ class Lane:
         self.blocked_since: float = 0.0
         self.watched: bool = False
         """Whether a timer looks after its first task's patience."""
+        self.look_at: float = 0.0
+        """Not before this is its first task's patience looked at again."""
+        self.listed: Order | None = None
+        """Where it stands among the lanes to be asked; None: nowhere."""
+        self.unasked: list[Entry] = []
+        """Tasks that may wait, each as long as it likes, and were not asked yet: the first cannot answer for them."""
 
     def push(self, record: TaskRecord) -> None:
-        heappush(self.entries, (record.order[0], record.order[1], record.epoch, record))
+        entry = (record.order[0], record.order[1], record.epoch, record)
+        if len(self.entries) + len(self.unasked) > 4 * self.shape.live + SLACK:
+            self._drop_void()
+        heappush(self.entries, entry)
+        if self.shape.waits:
+            self.unasked.append(entry)
+
+    def take_unasked(self) -> list[TaskRecord]:
+        """Those that were not asked yet, in order; the list is empty then."""
+        unasked = sorted({entry[:3]: entry[3] for entry in self.unasked if _stands(entry)}.items())
+        self.unasked.clear()
+        return [record for _, record in unasked]
+
+    def ask_alone(self, record: TaskRecord) -> None:
+        """It is to be asked for itself when the lane is asked next."""
+        self.unasked.append((record.order[0], record.order[1], record.epoch, record))
+
+    def _drop_void(self) -> None:
+        self.entries[:] = [entry for entry in self.entries if _stands(entry)]
+        heapify(self.entries)
+        self.unasked[:] = [entry for entry in self.unasked if _stands(entry)]
 
     def head(self) -> TaskRecord | None:
         """The first task that is still queued."""
         entries = self.entries
         while entries:
-            entry = entries[0]
-            record = entry[3]
-            if record.stage == Stage.QUEUED and record.epoch == entry[2]:
-                return record
+            if _stands(entries[0]):
+                return entries[0][3]
             heappop(entries)
         return None
+
+
+def _stands(entry: Entry) -> bool:
+    """Whether the entry is the task's present place in the queue."""
+    record = entry[3]
+    return record.stage == Stage.QUEUED and record.epoch == entry[2]
 
 
 class Queue:
@@ -59,23 +92,31 @@ class Queue:
             self.lanes[shape.index] = lane
         lane.push(record)
         if lane.blocked_by is None:
-            heappush(self._ready, (record.order[0], record.order[1], shape.index))
+            self._list(lane, record.order)
 
     def next(self) -> tuple[Lane, TaskRecord] | None:
         """The lane whose first task comes first among the lanes not blocked."""
         ready = self._ready
         while ready:
             priority, arrival, index = ready[0]
-            lane = self.lanes[index]
+            lane = self.lanes.get(index)
+            if lane is None or lane.listed != (priority, arrival):
+                heappop(ready)
+                continue
             head = lane.head() if lane.blocked_by is None else None
-            if head is None:
-                heappop(ready)
-            elif head.order == (priority, arrival):
+            if head is not None and head.order == lane.listed:
                 return lane, head
-            else:
-                heappop(ready)
-                heappush(ready, (head.order[0], head.order[1], index))
+            heappop(ready)
+            lane.listed = None
+            if head is not None:
+                self._list(lane, head.order)
         return None
+
+    def _list(self, lane: Lane, order: Order) -> None:
+        """One valid entry per lane: the earliest; older ones are void."""
+        if lane.listed is None or order < lane.listed:
+            lane.listed = order
+            heappush(self._ready, (order[0], order[1], lane.shape.index))
 
     def block(self, lane: Lane, reason: Reason, time: float) -> None:
         lane.blocked_by = reason
@@ -89,4 +130,9 @@ class Queue:
         del self.blocked[lane.shape.index]
         head = lane.head()
         if head is not None:
-            heappush(self._ready, (head.order[0], head.order[1], lane.shape.index))
+            self._list(lane, head.order)
+
+    def forget(self, shape: Shape) -> None:
+        """No task of this shape is left."""
+        self.lanes.pop(shape.index, None)
+        self.blocked.pop(shape.index, None)

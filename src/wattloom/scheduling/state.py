@@ -38,14 +38,14 @@ class TaskRecord(Ask):
     """One accepted task on its way to exactly one end."""
 
     __slots__ = (
-        "after", "cost", "devices", "epoch", "failures", "guaranteed", "losses", "node", "order", "outlook", "reason",
-        "refusals", "stage", "waiting_since",
+        "after", "ask_at", "by_choice", "cost", "devices", "epoch", "failures", "guaranteed", "losses", "node", "order",
+        "outlook", "reason", "refusals", "stage", "started", "waiting_since",
     )  # fmt: skip
 
     def __init__(self, task: Task, shape: Shape, time: float, arrival: int) -> None:
         super().__init__(task, shape, time, 0)
         self.order: Order = (-task.priority, arrival)
-        self.stage: Stage = Stage.QUEUED
+        self.stage: Stage = Stage.HELD_BACK
         self.epoch: int = 0
         """Goes up each time it is queued: old places in the queue are void."""
         self.after: set[str] = set()
@@ -53,6 +53,13 @@ class TaskRecord(Ask):
         self.failures: int = 0
         self.losses: int = 0
         self.refusals: int = 0
+        """Starts refused in a row."""
+        self.started: bool = False
+        """Whether this attempt was reported as started."""
+        self.ask_at: float = 0.0
+        """When a timer will have it asked again; past: none will."""
+        self.by_choice: bool = False
+        """Whether the policy, when last asked, chose to wait until some time."""
         self.waiting_since: float = time
         self.reason: Reason | None = None
         """Why it waits, as its owner was told."""

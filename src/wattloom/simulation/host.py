@@ -87,7 +87,7 @@ class Host:
         task.ends_at = self.clock + task.work + extra
         self.running[task.task] = task
         heappush(self._heap, (task.ends_at, task.serial, task.task))
-        return self._demand(self.demand + task.cpu) or self._heap[0][1] == task.serial
+        return self.set_demand(self.demand + task.cpu) or self._heap[0][1] == task.serial
 
     def stop(self, name: str) -> Running:
         """Take a task off, ended or not."""
@@ -97,7 +97,7 @@ class Host:
         else:
             self._heap = [entry for entry in self._heap if entry[2] != name]
             heapify(self._heap)
-        self._demand(self.demand - task.cpu)
+        self.set_demand(self.demand - task.cpu)
         return task
 
     def first_to_end(self) -> Running:
@@ -112,7 +112,8 @@ class Host:
             return -1.0
         return self.time + max(0.0, self._heap[0][0] - self.clock) / self.speed
 
-    def _demand(self, demand: int) -> bool:
+    def set_demand(self, demand: int) -> bool:
+        """So many millicores are wanted from now on; True if that changes the tasks' speed."""
         self.demand = demand
         speed = self.speed
         self.speed, self.watts = self.machine.load(demand)

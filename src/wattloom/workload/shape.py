@@ -20,6 +20,7 @@ class Shape:
         "energy_weight",
         "function",
         "index",
+        "live",
         "memory",
         "requirements",
         "variants",
@@ -30,6 +31,8 @@ class Shape:
         self, index: int, function: Function, requirements: Requirements, energy_weight: float, waits: bool
     ) -> None:
         self.index: Final = index
+        self.live: int = 0
+        """Tasks of this shape that have not ended."""
         self.function: Final = function
         self.requirements: Final = requirements
         self.energy_weight: Final = energy_weight

@@ -1,0 +1,243 @@
+"""The commands as Python functions, under the same names.
+
+Owns what a caller may give (names, paths or objects) and what comes back. Prints nothing, draws nothing.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from wattloom.cluster.catalogue import machines as catalogue
+from wattloom.cluster.profile import MachineProfile
+from wattloom.errors import InputError
+from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
+from wattloom.policies.loading import load_policy
+from wattloom.policies.protocol import Policy
+from wattloom.scheduling.explanation import Explanation
+from wattloom.scheduling.log import VERSION, Header, Log, LogWriter
+from wattloom.simulation import replay as replaying
+from wattloom.simulation.comparison import Comparison, MachineUse, Row, reference_among
+from wattloom.simulation.loop import Simulation
+from wattloom.simulation.replay import Replay
+from wattloom.simulation.result import Result
+from wattloom.simulation.scenario import Scenario, builtin_names, load_scenario
+from wattloom.simulation.setting_up import trial_of
+from wattloom.simulation.side_by_side import Job, Progress, run_all
+from wattloom.simulation.trial import Trial
+from wattloom.units import GIB
+
+__all__ = [
+    "MachineInfo",
+    "PolicyInfo",
+    "ScenarioInfo",
+    "compare",
+    "machines",
+    "policies",
+    "replay",
+    "scenarios",
+    "simulate",
+    "why",
+]
+
+
+class ScenarioInfo(msgspec.Struct, frozen=True):
+    """A built-in scenario."""
+
+    name: str
+    title: str
+    nodes: int
+    machines: int
+    """Different types."""
+    functions: int
+    assumptions: list[str]
+    sources: list[str]
+
+
+class MachineInfo(msgspec.Struct, frozen=True):
+    """A machine of the catalogue."""
+
+    name: str
+    arch: str
+    cores: int
+    threads: int
+    memory_gib: float
+    idle_w: float | None
+    """None: the draw is unknown."""
+    full_w: float | None
+    sleep_w: float | None
+    """None: it cannot sleep."""
+    speed: float
+    provenance: str
+    source: str
+
+
+def simulate(
+    scenario: str | Path | Scenario,
+    policy: str | Policy = "least-joules",
+    seed: int = 0,
+    log: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a scenario under one policy, in virtual time.
+
+    `scenario` is the name of a built-in one, a path or a Scenario; `policy` is written as on the command line. A log
+    is overwritten; an interrupted run leaves one that can be read. (A ready policy object is logged by its name alone,
+    so a replay of that log makes it anew without options.)
+    """
+    loaded, folder = _scenario(scenario)
+    spec, ready = _policy(policy)
+    trial = trial_of(loaded, seed, folder)
+    with ExitStack() as stack:
+        writer = (
+            None
+            if log is None
+            else _log_writer(stack, Path(log), Header(VERSION, spec, "simulation", seed, trial.name))
+        )
+        result = Simulation(trial, ready, writer, progress).run()
+    return msgspec.structs.replace(result, policy=spec, seed=seed)
+
+
+def compare(
+    scenario: str | Path | Scenario,
+    policies: str | Sequence[str | Policy] | None = None,
+    seeds: int = 1,
+    progress: Progress | None = None,
+    *,
+    reference: str | None = None,
+    processes: int | None = None,
+) -> Comparison:
+    """Run several policies on the very same tasks, once for each of the seeds 0, 1, ... `seeds` - 1.
+
+    `policies` is a list, or written in one line with commas; without, all built-in ones. `reference` is the one savings are given against (default: `spread` if it is
+    among them, else the first). `processes`: how many at a time (default: as many as pay); results do not depend on it.
+    """
+    loaded, folder = _scenario(scenario)
+    wanted = _wanted(policies)
+    specs = [_policy(policy)[0] for policy in wanted]
+    _check_comparison(specs, seeds, reference)
+    trials = [trial_of(loaded, seed, folder) for seed in range(seeds)]
+    ready = [None if isinstance(policy, str) else policy for policy in wanted]
+    jobs = [Job(seed, spec, seed, policy) for spec, policy in zip(specs, ready, strict=True) for seed in range(seeds)]
+    results = run_all(trials, jobs, progress, processes)
+    rows = [Row(spec, results[at * seeds : (at + 1) * seeds]) for at, spec in enumerate(specs)]
+    return Comparison(
+        scenario=loaded.name,
+        title=loaded.title,
+        seeds=list(range(seeds)),
+        rows=rows,
+        reference=reference or reference_among(specs),
+        machines=_machines_of(trials[0]),
+        assumptions=list(loaded.assumptions),
+        sources=list(loaded.sources),
+    )
+
+
+def replay(log: str | Path, policy: str | Policy | None = None, progress: Progress | None = None) -> Replay:
+    """What a log cost, and, with a policy, what the same work would have cost under it."""
+    path = Path(log)
+    recorded = _recorded_policy(path)
+    if policy is None:
+        return replaying.replay(path, recorded, None, progress)
+    spec, ready = _policy(policy)
+    found = replaying.replay(path, recorded, ready, progress)
+    assert found.counterfactual is not None
+    renamed = msgspec.structs.replace(found.counterfactual, policy=spec, seed=found.recorded.seed)
+    return msgspec.structs.replace(found, counterfactual=renamed)
+
+
+def why(task: str, log: str | Path) -> list[Explanation]:
+    """Every decision on a task, laid open."""
+    path = Path(log)
+    return replaying.why(path, task, _recorded_policy(path))
+
+
+def scenarios() -> list[ScenarioInfo]:
+    """The built-in scenarios."""
+    return [_scenario_info(load_scenario(name)[0], name) for name in builtin_names()]
+
+
+def machines() -> list[MachineInfo]:
+    """The catalogue of machines."""
+    return [_machine_info(profile) for profile in catalogue().values()]
+
+
+# -- what was given ----------------------------------------------------------------------------------------------------
+
+
+def _scenario(given: str | Path | Scenario) -> tuple[Scenario, Path]:
+    return (given, Path()) if isinstance(given, Scenario) else load_scenario(str(given))
+
+
+def _wanted(given: str | Sequence[str | Policy] | None) -> Sequence[str | Policy]:
+    if given is None:
+        return builtin_policies()
+    return separate(given) if isinstance(given, str) else given
+
+
+def _policy(given: str | Policy) -> tuple[str, Policy]:
+    """How it is written, and the policy."""
+    return (given, load_policy(given)) if isinstance(given, str) else (given.name, given)
+
+
+def _recorded_policy(path: Path) -> Policy:
+    return load_policy(Log(path).header.policy)
+
+
+def _log_writer(stack: ExitStack, path: Path, header: Header) -> LogWriter:
+    """The header is on disk before the first event, so that even a killed run leaves a log."""
+    try:
+        file = stack.enter_context(path.open("wb"))
+    except OSError as problem:
+        raise InputError(f"log {path}", f"cannot be written: {problem.strerror or problem}") from problem
+    writer = LogWriter(file, header)
+    file.flush()
+    return writer
+
+
+def _check_comparison(specs: list[str], seeds: int, reference: str | None) -> None:
+    if not specs:
+        raise InputError("policies", "name at least one")
+    twice = sorted({spec for spec in specs if specs.count(spec) > 1})
+    if twice:
+        raise InputError("policies", f"{', '.join(twice)} is given twice")
+    if seeds < 1:
+        raise InputError("seeds", f"must be at least 1, not {seeds}")
+    if reference is not None and reference not in specs:
+        raise InputError("reference", f"{reference} is not among the policies ({', '.join(specs)})")
+
+
+# -- what comes back ---------------------------------------------------------------------------------------------------
+
+
+def _machines_of(trial: Trial) -> list[MachineUse]:
+    return [MachineUse(p, sum(node.machine == p.name for node in trial.nodes)) for p in trial.machines]
+
+
+def _scenario_info(scenario: Scenario, name: str) -> ScenarioInfo:
+    return ScenarioInfo(
+        name=name,
+        title=scenario.title,
+        nodes=sum(group.count for group in scenario.nodes),
+        machines=len({group.machine for group in scenario.nodes}),
+        functions=len(scenario.functions),
+        assumptions=scenario.assumptions,
+        sources=scenario.sources,
+    )
+
+
+def _machine_info(profile: MachineProfile) -> MachineInfo:
+    return MachineInfo(
+        name=profile.name,
+        arch=profile.arch,
+        cores=profile.cores,
+        threads=profile.threads,
+        memory_gib=profile.memory / GIB,
+        idle_w=profile.watts[0][1] if profile.watts else None,
+        full_w=profile.watts[-1][1] if profile.watts else None,
+        sleep_w=profile.sleep_w,
+        speed=profile.speed,
+        provenance=profile.provenance,
+        source=profile.source,
+    )

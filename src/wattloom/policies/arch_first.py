@@ -1,0 +1,36 @@
+"""One instruction set before the others (I5: x86-first and ARM-first).
+
+Owns that rule: while a node of the wanted architecture has room it is taken, the emptiest first; then the others.
+"""
+
+from typing import ClassVar, Final
+
+from wattloom.cluster.site import Site
+from wattloom.errors import PolicyError
+from wattloom.policies.protocol import RankingPolicy
+from wattloom.prediction.outlook import Outlook
+from wattloom.workload.shape import Shape
+
+ARCHITECTURES: Final = ("x86_64", "aarch64")
+LATER: Final = 2.0
+"""More than any share of a node."""
+
+
+class ArchFirst(RankingPolicy):
+    """Nodes of one architecture first."""
+
+    name = "arch-first"
+    summary = "nodes of one architecture first, the emptiest of them first"
+    options: ClassVar[dict[str, str]] = {
+        "first": f"the architecture to fill first ({' or '.join(ARCHITECTURES)}; default {ARCHITECTURES[0]})"
+    }
+
+    def __init__(self, first: str = ARCHITECTURES[0]) -> None:
+        if first not in ARCHITECTURES:
+            raise PolicyError("first", f"must be {' or '.join(ARCHITECTURES)}, not {first!r}")
+        self.first = first
+
+    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+        """Share of the CPU that is given out, and a penalty for the other architectures."""
+        used = site.allocated / max(1, site.cls.cpu)
+        return used if site.cls.machine.profile.arch == self.first else LATER + used

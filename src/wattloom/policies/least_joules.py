@@ -1,0 +1,177 @@
+"""Our own policy: the joules that the whole cluster will spend more because of this task.
+
+Owns that sum and the two bounds on it. Counted are the task's own watts over the time it takes there, the time its
+neighbours lose, the idle power of a node it keeps awake, and a wake-up. A place that takes too long against the fastest
+this cluster has is taken only when nothing better is free and waiting for better would not end sooner. A task that may
+wait does so while better than what is free is to be expected. Idle nodes sleep after as long as a wake-up costs.
+"""
+
+from math import inf, isfinite
+from typing import ClassVar, Final
+
+from wattloom.cluster.index import Rank
+from wattloom.cluster.machine import Machine
+from wattloom.cluster.node_class import Mode, NodeClass
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
+from wattloom.energy.forecast import Unknown
+from wattloom.errors import PolicyError
+from wattloom.policies.protocol import Policy, Proposal, Refusal
+from wattloom.policies.view import Ask, View
+from wattloom.prediction.outlook import Outlook
+from wattloom.workload.shape import Shape
+
+SLOW_TIER: Final = 1e12
+"""Added to the rank of places that take too long: they come after all others, fastest first."""
+
+
+class LeastJoules(Policy):
+    """Least additional joules of the whole cluster."""
+
+    name = "least-joules"
+    summary = "least joules the whole cluster spends more because of the task; idle nodes sleep (our own)"
+    options: ClassVar[dict[str, str]] = {
+        "stretch": "how much longer than on the fastest machine a task of energy weight 0.5 may take (default 1.3)",
+        "sleep": "send idle nodes to sleep (true or false; default true)",
+        "linger": "idle time before sleep, in times of what a wake-up costs (default 1)",
+        "wait_margin": "a task that may wait does so if a better place costs less than this share (default 0.9)",
+    }
+
+    def __init__(self, stretch: float = 1.3, sleep: bool = True, linger: float = 1.0, wait_margin: float = 0.9) -> None:
+        if not (stretch >= 1.0 and isfinite(stretch)):
+            raise PolicyError("stretch", f"must be at least 1, not {stretch}")
+        if not (linger >= 0.0 and isfinite(linger)):
+            raise PolicyError("linger", f"must not be negative, not {linger}")
+        if not 0.0 <= wait_margin <= 1.0:
+            raise PolicyError("wait_margin", f"must be between 0 and 1, not {wait_margin}")
+        self.stretch = stretch
+        self.sleep = sleep
+        self.linger_factor = linger
+        self.wait_margin = wait_margin
+
+    # -- what a place costs ------------------------------------------------------------------------------------------
+
+    def joules(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+        """What the cluster spends more if the task goes there."""
+        machine = site.cls.machine
+        seconds = outlook.seconds
+        slower = 1.0 - machine.speed(site.demand + shape.cpu) / machine.speed(site.demand)
+        neighbours = (machine.watts(site.demand) - machine.idle_w) * slower * seconds
+        awake = self._floor(machine) * seconds * _share_of_staying(shape, site)
+        waking = machine.profile.wake_j if site.mode == Mode.ASLEEP else 0.0
+        return outlook.joules + neighbours + awake + waking
+
+    def _floor(self, machine: Machine) -> float:
+        """Watts that a node draws only because it is awake."""
+        return machine.idle_w - machine.sleep_w if self.sleep and machine.can_sleep else 0.0
+
+    def _limit(self, shape: Shape, view: View) -> float:
+        """Seconds a task of this shape may take: its energy weight stretches the fastest time of this cluster."""
+        return view.fastest(shape) * (1.0 + (self.stretch - 1.0) * 2.0 * shape.energy_weight)
+
+    def rank(self, shape: Shape, site: Site, view: View) -> Rank | None:
+        outlook = view.room(shape, site)
+        if isinstance(outlook, Reason):
+            return None
+        if outlook.unknown is not None:
+            return inf, (outlook.watts if site.cls.machine.knows_power else inf)
+        seconds = outlook.seconds + _waking_time(site)
+        if seconds > self._limit(shape, view):
+            return SLOW_TIER + seconds, self.joules(shape, site, outlook)
+        return self.joules(shape, site, outlook), -float(site.demand)
+
+    # -- the answers -------------------------------------------------------------------------------------------------
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        shape = ask.shape
+        site = view.cheapest(shape, lambda candidate: self.rank(shape, candidate, view))
+        if site is None:
+            return Refusal(view.why_none(shape))
+        cost = view.cost(shape, site)
+        wait = self._wait(ask, site, cost, view)
+        if wait is not None:
+            return wait
+        return Proposal(site.first(), cost if cost < SLOW_TIER else self._known_joules(shape, site, view))
+
+    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+        if outlook.unknown is not None:
+            return Unknown(str(outlook.unknown))
+        if outlook.seconds + _waking_time(site) > self._limit(ask.shape, view):
+            return Reason.TOO_SLOW
+        return self.joules(ask.shape, site, outlook)
+
+    def linger(self, cls: NodeClass, view: View) -> float | None:
+        """As long as it takes for idling to cost what a wake-up does: never more than twice the best possible."""
+        machine = cls.machine
+        saved = machine.idle_w - machine.sleep_w
+        if not self.sleep or saved <= 0.0:
+            return None
+        return self.linger_factor * machine.profile.wake_j / saved
+
+    def _known_joules(self, shape: Shape, site: Site, view: View) -> float:
+        outlook = view.room(shape, site)
+        return self.joules(shape, site, outlook) if isinstance(outlook, Outlook) and outlook.unknown is None else inf
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    def _wait(self, ask: Ask, site: Site, cost: float, view: View) -> Refusal | None:
+        """Whether to hold the task back although there is room, and until when at the latest."""
+        if cost == inf:
+            return None
+        shape = ask.shape
+        if cost >= SLOW_TIER:
+            slow = cost - SLOW_TIER
+            better = self._sooner(shape, view)
+            until = ask.submitted + slow - better
+            if better < slow and view.time < until:
+                return Refusal(Reason.WAITING_IS_SOONER, until)
+            return None
+        if shape.waits:
+            until = self._latest_start(ask, site, view)
+            if view.time < until and self._best_possible(shape, view) < self.wait_margin * cost:
+                return Refusal(Reason.WAITING_IS_CHEAPER, until)
+        return None
+
+    def _sooner(self, shape: Shape, view: View) -> float:
+        """Seconds until the end if it waits for its turn on machines that are fast enough."""
+        slots = 0.0
+        limit = self._limit(shape, view)
+        for cls, alone in view.runs_on(shape):
+            if alone <= limit and shape.cpu:
+                slots += cls.size * (cls.cpu // shape.cpu)
+        fastest = view.fastest(shape)
+        return inf if slots == 0.0 else fastest * (1.0 + (view.queued + 1) / slots)
+
+    def _latest_start(self, ask: Ask, site: Site, view: View) -> float:
+        """The end of its patience: what it allows, and what its deadline leaves."""
+        task = ask.task
+        until = ask.submitted + task.defer_s
+        if task.deadline_s is not None:
+            slack = ask.submitted + task.deadline_s - self._limit(ask.shape, view) - _waking_time(site)
+            until = min(until, slack) if task.defer_s > 0.0 else slack
+        return until
+
+    def _best_possible(self, shape: Shape, view: View) -> float:
+        """Joules on the best machine of this cluster, on a node that is nearly full: what waiting may bring."""
+        best = inf
+        limit = self._limit(shape, view)
+        for cls, alone in view.runs_on(shape):
+            machine = cls.machine
+            if alone > limit or not machine.knows_power:
+                continue
+            full = min(cls.cpu, machine.profile.cores * 1000)
+            before = max(0, full - shape.cpu)
+            watts = machine.watts(full) - machine.watts(before)
+            stay = self._floor(machine) * shape.cpu / full if full else 0.0
+            best = min(best, (watts + stay) * alone)
+        return best
+
+
+def _waking_time(site: Site) -> float:
+    return site.cls.machine.profile.wake_s if site.mode in (Mode.ASLEEP, Mode.WAKING) else 0.0
+
+
+def _share_of_staying(shape: Shape, site: Site) -> float:
+    """How much of its run keeps the node awake: all on an empty one, little among many, as the last of n+1 equals."""
+    wanted = site.demand + shape.cpu
+    return shape.cpu / wanted if wanted else 1.0

@@ -1,0 +1,229 @@
+"""Several policies on the very same work, side by side.
+
+Owns what a comparison is made of: means and spreads over the seeds, which policy is best, and savings as true
+reductions, (a - b) / a. Runs themselves come from elsewhere.
+"""
+
+import hashlib
+from statistics import fmean, stdev
+from typing import Any, Final
+
+import msgspec
+
+from wattloom.cluster.profile import MachineProfile
+from wattloom.energy.split import EnergySplit
+from wattloom.simulation.result import Quantiles, Result, TaskCounts
+from wattloom.units import JOULES_PER_WATT_HOUR
+
+USUAL_REFERENCE: Final = "spread"
+"""What most clusters run today: kube-scheduler's default scoring."""
+
+
+class MachineUse(msgspec.Struct, frozen=True):
+    """A machine type and how many nodes are of it."""
+
+    profile: MachineProfile
+    nodes: int
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One policy: its runs, and their means."""
+
+    policy: str
+    """As the user wrote it."""
+    runs: list[Result]
+    """One for each seed."""
+
+    @property
+    def energy(self) -> EnergySplit:
+        return _mean_split([run.energy for run in self.runs])
+
+    @property
+    def makespan_s(self) -> float:
+        return fmean(run.makespan_s for run in self.runs)
+
+    @property
+    def energy_wh_spread(self) -> float:
+        """One standard deviation over the seeds; 0 with one seed."""
+        return _spread([run.energy.total / JOULES_PER_WATT_HOUR for run in self.runs])
+
+    @property
+    def makespan_s_spread(self) -> float:
+        return _spread([run.makespan_s for run in self.runs])
+
+    @property
+    def finished(self) -> int:
+        """Tasks finished in all runs together."""
+        return sum(run.tasks.finished for run in self.runs)
+
+    @property
+    def submitted(self) -> int:
+        return sum(run.tasks.submitted for run in self.runs)
+
+    @property
+    def wait_s(self) -> Quantiles:
+        return _mean_quantiles([run.wait_s for run in self.runs])
+
+    @property
+    def slowdown(self) -> Quantiles:
+        return _mean_quantiles([run.slowdown for run in self.runs])
+
+    @property
+    def utilisation(self) -> float:
+        return fmean(run.utilisation for run in self.runs)
+
+    @property
+    def digest(self) -> str:
+        """Of the decisions: the run's own, or a digest of the runs' digests."""
+        if len(self.runs) == 1:
+            return self.runs[0].digest
+        return hashlib.sha256("\n".join(run.digest for run in self.runs).encode()).hexdigest()[:32]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it: means over the seeds, then the runs."""
+        return {
+            "policy": self.policy,
+            "makespan_s": self.makespan_s,
+            "energy_wh": self.energy.watt_hours(),
+            "tasks": {name: _mean_count(self.runs, name) for name in TaskCounts.__struct_fields__},
+            "wait_s": msgspec.to_builtins(self.wait_s),
+            "slowdown": msgspec.to_builtins(self.slowdown),
+            "utilisation": self.utilisation,
+            "decisions": _whole(fmean(run.decisions for run in self.runs)),
+            "proposals": _whole(fmean(run.proposals for run in self.runs)),
+            "digest": self.digest,
+            "spread": {"energy_wh": self.energy_wh_spread, "makespan_s": self.makespan_s_spread},
+            "runs": [_without_assumptions(run) for run in self.runs],
+        }
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Policies that met the same tasks on the same cluster."""
+
+    scenario: str
+    title: str
+    seeds: list[int]
+    rows: list[Row]
+    """In the order they were asked for."""
+    reference: str
+    """The policy the others are held against."""
+    machines: list[MachineUse] = []
+    assumptions: list[str] = []
+    sources: list[str] = []
+    provenance: str = "modelled"
+
+    def row(self, policy: str) -> Row:
+        return next(row for row in self.rows if row.policy == policy)
+
+    @property
+    def by_energy(self) -> list[Row]:
+        """Best first: those that finished the most tasks, by their joules. Work left undone is not a saving."""
+        return sorted(self.rows, key=lambda row: (-row.finished, row.energy.total))
+
+    @property
+    def best(self) -> Row:
+        return self.by_energy[0]
+
+    @property
+    def others(self) -> list[Row]:
+        return [row for row in self.rows if row is not self.best]
+
+    def comparable(self, row: Row) -> bool:
+        """Whether this policy finished as many tasks as the best."""
+        return row.finished == self.best.finished
+
+    def saving(self, row: Row, against: Row) -> float:
+        """What share of the other's joules this one does without; negative if it needs more."""
+        return _reduction(against.energy.total, row.energy.total)
+
+    def savings_by_seed(self, row: Row, against: Row) -> list[float]:
+        pairs = zip(row.runs, against.runs, strict=True)
+        return [_reduction(there.energy.total, here.energy.total) for here, there in pairs]
+
+    @property
+    def sentence(self) -> str:
+        """The saving in one sentence."""
+        best = self.best
+        shown = f"{best.energy.watt_hours()['total']:,.1f} Wh"
+        if not self.others:
+            return f"{best.policy} needs {shown} on {self.scenario}; there is nothing to compare it with."
+        against = self._held_against()
+        saving = self.saving(best, against)
+        return (
+            f"{best.policy} saves {saving:.1%} of the energy against {against.policy} "
+            f"({shown} instead of {against.energy.watt_hours()['total']:,.1f} Wh{self._range(against)}) "
+            f"at {_longer(best.makespan_s, against.makespan_s)}."
+        )
+
+    def _held_against(self) -> Row:
+        """The reference, or the second best if the reference is the best itself."""
+        reference = self.row(self.reference)
+        return self.by_energy[1] if reference is self.best else reference
+
+    def _range(self, against: Row) -> str:
+        if len(self.seeds) == 1:
+            return ""
+        savings = self.savings_by_seed(self.best, against)
+        return f", {min(savings):.1%} to {max(savings):.1%} over {len(savings)} seeds"
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        best = self.best
+        return {
+            "scenario": self.scenario,
+            "seeds": self.seeds,
+            "results": [row.to_json() for row in self.rows],
+            "saving": {
+                "best": best.policy,
+                "reference": self.reference,
+                "against": {row.policy: self.saving(best, row) for row in self.others},
+                "sentence": self.sentence,
+            },
+            "provenance": self.provenance,
+            "assumptions": self.assumptions,
+        }
+
+
+def reference_among(policies: list[str]) -> str:
+    """The policy to hold the others against, if the user names none: kube-scheduler's default, or the first."""
+    usual = [spec for spec in policies if spec.partition(":")[0] == USUAL_REFERENCE]
+    return (usual or policies)[0]
+
+
+def _reduction(before: float, after: float) -> float:
+    return (before - after) / before if before > 0.0 else 0.0
+
+
+def _longer(ours: float, theirs: float) -> str:
+    """How two makespans compare, in words."""
+    change = (ours - theirs) / theirs if theirs > 0.0 else 0.0
+    if abs(change) < 0.0005:
+        return "the same makespan"
+    return f"{abs(change):.1%} {'longer' if change > 0 else 'shorter'} makespan"
+
+
+def _spread(values: list[float]) -> float:
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def _mean_split(splits: list[EnergySplit]) -> EnergySplit:
+    if len(splits) == 1:
+        return splits[0]
+    return EnergySplit(*(fmean(getattr(split, part) for split in splits) for part in EnergySplit.__struct_fields__))
+
+
+def _mean_quantiles(found: list[Quantiles]) -> Quantiles:
+    return Quantiles(*(fmean(getattr(one, name) for one in found) for name in Quantiles.__struct_fields__))
+
+
+def _mean_count(runs: list[Result], name: str) -> int | float:
+    return _whole(fmean(getattr(run.tasks, name) for run in runs))
+
+
+def _whole(value: float) -> int | float:
+    return int(value) if value == int(value) else value
+
+
+def _without_assumptions(run: Result) -> dict[str, Any]:
+    """They are the same for all runs and said once."""
+    return {key: value for key, value in run.to_json().items() if key != "assumptions"}

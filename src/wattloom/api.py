@@ -24,7 +24,7 @@ from wattloom.simulation.replay import Replay
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import Scenario, builtin_names, load_scenario
 from wattloom.simulation.setting_up import trial_of
-from wattloom.simulation.side_by_side import Job, Progress, run_all
+from wattloom.simulation.side_by_side import Job, Progress, blamed_on, run_all
 from wattloom.simulation.trial import Trial
 from wattloom.units import GIB
 
@@ -89,7 +89,7 @@ def simulate(
     loaded, folder = _scenario(scenario)
     spec, ready = _policy(policy)
     trial = trial_of(loaded, seed, folder)
-    with ExitStack() as stack:
+    with ExitStack() as stack, blamed_on(ready, spec):
         writer = (
             None
             if log is None
@@ -110,8 +110,9 @@ def compare(
 ) -> Comparison:
     """Run several policies on the very same tasks, once for each of the seeds 0, 1, ... `seeds` - 1.
 
-    `policies` is a list, or written in one line with commas; without, all built-in ones. `reference` is the one savings are given against (default: `spread` if it is
-    among them, else the first). `processes`: how many at a time (default: as many as pay); results do not depend on it.
+    `policies` is a list, or written in one line with commas; without, all built-in ones. `reference` is the one that
+    savings are given against (default: `spread` if it is among them, else the first). `processes`: how many at a time
+    (default: as many as pay); results do not depend on it.
     """
     loaded, folder = _scenario(scenario)
     wanted = _wanted(policies)
@@ -141,7 +142,8 @@ def replay(log: str | Path, policy: str | Policy | None = None, progress: Progre
     if policy is None:
         return replaying.replay(path, recorded, None, progress)
     spec, ready = _policy(policy)
-    found = replaying.replay(path, recorded, ready, progress)
+    with blamed_on(ready, spec):
+        found = replaying.replay(path, recorded, ready, progress)
     assert found.counterfactual is not None
     renamed = msgspec.structs.replace(found.counterfactual, policy=spec, seed=found.recorded.seed)
     return msgspec.structs.replace(found, counterfactual=renamed)
@@ -190,7 +192,9 @@ def _log_writer(stack: ExitStack, path: Path, header: Header) -> LogWriter:
     try:
         file = stack.enter_context(path.open("wb"))
     except OSError as problem:
-        raise InputError(f"log {path}", f"cannot be written: {problem.strerror or problem}") from problem
+        raise InputError(
+            f"log {path}", f"cannot be written: {problem.strerror or problem}; name a file in a folder that exists"
+        ) from problem
     writer = LogWriter(file, header)
     file.flush()
     return writer

@@ -5,6 +5,7 @@ Owns `machines.toml` and the form of a machine in a file. Every curve names its 
 
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,8 @@ from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
 from wattloom.units import GIB
+
+MOST_MEMORY_GIB: Final = 1e6
 
 
 class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -44,7 +47,9 @@ class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """Where the figures come from; a SPECpower curve with its result id."""
 
     def profile(self, name: str, field: str) -> MachineProfile:
-        """The profile the engine works with."""
+        """The profile the engine works with. Errors name the field."""
+        if not 0.0 <= self.memory_gib <= MOST_MEMORY_GIB:
+            raise InputError(f"{field}.memory_gib", f"must be a number, not negative, not {self.memory_gib}")
         if self.cores_watts is not None and self.load_watts is not None:
             raise InputError(f"{field}.load_watts", "give either cores_watts or load_watts, not both")
         if self.quantity not in ("wall", "package"):
@@ -70,13 +75,20 @@ class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
             quantity="wall" if self.quantity == "wall" else "package",
             source=self.source,
         )
-        problem = profile.problem()
-        if problem is not None:
-            raise InputError(f"{field}.{problem[0]}", problem[1])
+        self._refuse(profile, field)
         if self.load_watts is not None:
             curve = curve_from_load(tuple(self.load_watts), self.cores, threads, self.smt_slowdown)
             profile = msgspec.structs.replace(profile, watts=curve)
+            self._refuse(profile, field)
         return profile
+
+    def _refuse(self, profile: MachineProfile, field: str) -> None:
+        """Raise what is wrong with the profile, under the name the field has in a file."""
+        problem = profile.problem()
+        if problem is not None:
+            curve = "load_watts" if self.load_watts is not None else "cores_watts"
+            name = {"watts": curve, "memory": "memory_gib"}.get(problem[0], problem[0])
+            raise InputError(f"{field}.{name}", problem[1])
 
 
 @cache

@@ -21,6 +21,7 @@ SiteKey = tuple[int, int, int, int, DeviceUse, int]
 
 FRESH_LIMIT: Final = 50_000
 EMPTY_LIMIT: Final = 20_000
+CLASSES_LIMIT: Final = 1_000
 
 
 class Index:
@@ -45,10 +46,12 @@ class Index:
         self._alive: dict[int, Site] = {}
         """Sites that have nodes, by serial."""
         self._serial: int = 0
+        self._classes_made: int = 0
+        self._most_classes: int = CLASSES_LIMIT
 
-    def add(self, node: Node, machine: Machine, time: float) -> NodeState:
+    def add(self, node: Node, machine: Machine) -> NodeState:
         cls = self._class_for(node, machine)
-        state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE, time)
+        state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE)
         self.nodes[node.name] = state
         insort(self.names, node.name)
         self._resize(cls, 1)
@@ -80,10 +83,22 @@ class Index:
         key = NodeClass.key_of(node, machine)
         cls = self._class_of.get(key)
         if cls is None or cls.machine.profile != machine.profile:
-            cls = NodeClass(len(self.classes), key, machine)
+            self._forget_classes()
+            cls = NodeClass(self._classes_made, key, machine)
+            self._classes_made += 1
             self._class_of[key] = cls
             self.classes.append(cls)
         return cls
+
+    def _forget_classes(self) -> None:
+        """Nodes that come and go under ever new labels leave classes behind."""
+        if len(self.classes) < self._most_classes:
+            return
+        self.classes = [cls for cls in self.classes if cls.size]
+        self._class_of = {key: cls for key, cls in self._class_of.items() if cls.size}
+        self._sites = {key: site for key, site in self._sites.items() if site.cls.size}
+        self._most_classes = max(CLASSES_LIMIT, 2 * len(self.classes))
+        self.kinds_changed()
 
     def remove(self, state: NodeState) -> None:
         site = state.site

@@ -33,6 +33,6 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         for kind, count in self.devices.items():
             if count < 1:
                 return f"devices.{kind}", f"must be at least 1, not {count}"
-        if self.cap_w is not None and not self.cap_w > 0.0:
+        if self.cap_w is not None and not 0.0 < self.cap_w < float("inf"):
             return "cap_w", f"must be positive, not {self.cap_w}"
         return None

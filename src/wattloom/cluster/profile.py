@@ -48,14 +48,16 @@ class MachineProfile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
             return "threads", f"must be between cores and 8 times as many, not {self.threads}"
         if self.memory < 0:
             return "memory", "must not be negative"
-        if not self.smt_slowdown >= 1.0:
+        if not 1.0 <= self.smt_slowdown < float("inf"):
             return "smt_slowdown", f"must be at least 1, not {self.smt_slowdown}"
         if self.threads > self.cores and self.smt_slowdown > self.threads / self.cores:
             return "smt_slowdown", f"above {self.threads / self.cores}, more threads would do less work"
         if not 0.0 < self.speed < float("inf"):
             return "speed", f"must be positive, not {self.speed}"
-        if min(self.wake_s, self.wake_j, self.sleep_w or 0.0) < 0.0:
-            return "sleep_w", "sleep and wake figures must not be negative"
+        for field in ("wake_s", "wake_j", "sleep_w", "tdp_w"):
+            value = getattr(self, field)
+            if value is not None and not 0.0 <= value < float("inf"):
+                return field, f"must be a number, not negative, not {value}"
         return self._curve_problem()
 
     def _curve_problem(self) -> tuple[str, str] | None:
@@ -64,7 +66,7 @@ class MachineProfile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
         cores = [point[0] for point in self.watts]
         if cores[0] != 0.0:
             return "watts", "the curve must begin at 0 cores"
-        if any(b <= a for a, b in pairwise(cores)):
+        if any(not a < b < float("inf") for a, b in pairwise(cores)):
             return "watts", "cores must rise from point to point"
         if any(not 0.0 <= point[1] < float("inf") for point in self.watts):
             return "watts", "a power must be a number, not negative"

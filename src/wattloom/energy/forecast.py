@@ -21,13 +21,13 @@ class RunTime(msgspec.Struct, frozen=True):
     provenance: Provenance = "estimated"
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class Unknown(msgspec.Struct, frozen=True, tag_field="forecast", tag="unknown"):
     """There is no figure, and why."""
 
     reason: str
 
 
-class Forecast(msgspec.Struct, frozen=True, omit_defaults=True):
+class Forecast(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="forecast", tag="known"):
     """What a task is expected to take and to cost on a node at its present load."""
 
     seconds: Seconds

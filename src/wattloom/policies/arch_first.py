@@ -34,3 +34,7 @@ class ArchFirst(RankingPolicy):
         """Share of the CPU that is given out, and a penalty for the other architectures."""
         used = site.allocated / max(1, site.cls.cpu)
         return used if site.cls.machine.profile.arch == self.first else LATER + used
+
+    def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+        """Among equals the one with the most memory left."""
+        return site.memory / max(1, site.cls.memory)

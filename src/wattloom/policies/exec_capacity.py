@@ -17,9 +17,6 @@ from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 
-Figures = tuple[float, float]
-"""For nodes of one site: their limit in watts, and the cost of one that was never measured."""
-
 
 class ExecCapacity(Policy):
     """Most watts left."""
@@ -34,43 +31,37 @@ class ExecCapacity(Policy):
         self.reading_interval_s = interval_s
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
-        shape, nodes, expected = ask.shape, view.nodes(), view.readings.expected
-        asked: dict[Site | None, Figures | None] = {}
+        """One pass over all nodes, as in the source; only one that would be the best so far is asked for room."""
+        shape, draws = ask.shape, view.readings.draws
+        limits = {cls: _limit(cls) for cls in view.classes()}
         chosen, least = "", inf
-        for name in view.names():
-            site = nodes[name].site
-            if site in asked:
-                figures = asked[site]
-            else:
-                figures = asked[site] = _figures(site) if site is not None and has_room(shape, site, view) else None
-            if figures is None:
+        for name, node in view.nodes().items():
+            watts = draws.get(name)
+            cost = watts - limits[node.cls] if watts is not None else _unmeasured(node.site, limits[node.cls])
+            if cost > least or (cost == least and chosen and name > chosen):
                 continue
-            watts = expected(name)
-            cost = figures[1] if watts is None else watts - figures[0]
-            if cost < least or not chosen:
+            if has_room(shape, node.site, view):
                 chosen, least = name, cost
         return Proposal(chosen, least) if chosen else Refusal(view.why_none(shape))
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         """Watts left on the site's best node, negative because more are better."""
-        limit, unmeasured = _figures(site)
+        limit = _limit(site.cls)
         readings = [view.readings.expected(name) for name in site.members()]
-        least = min(unmeasured if watts is None else watts - limit for watts in readings)
+        least = min(watts - limit if watts is not None else _unmeasured(site, limit) for watts in readings)
         return least if least < inf else Unknown("neither a meter nor a power curve says what is left")
 
 
-def _figures(site: Site) -> Figures:
-    limit = _limit(site.cls)
-    if limit is None:
-        return -inf, inf
-    return limit, (site.microwatts / MICRO - limit if site.cls.machine.knows_power else inf)
+def _unmeasured(site: Site | None, limit: float) -> float:
+    """The forecast against the limit; nothing good is said of a node that has neither reading nor curve."""
+    return site.microwatts / MICRO - limit if site is not None and site.cls.machine.knows_power else inf
 
 
-def _limit(cls: NodeClass) -> float | None:
-    """The cap, else the TDP, else the top of the curve."""
+def _limit(cls: NodeClass) -> float:
+    """The cap, else the TDP, else the top of the curve; none of them: minus infinity, so that the node comes last."""
     if cls.cap_w is not None:
         return cls.cap_w
     machine = cls.machine
     if machine.profile.tdp_w is not None:
         return machine.profile.tdp_w
-    return machine.full_watts if machine.knows_power else None
+    return machine.full_watts if machine.knows_power else -inf

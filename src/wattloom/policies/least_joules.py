@@ -3,7 +3,8 @@
 Owns that sum and the two bounds on it. Counted are the task's own watts over the time it takes there, the time its
 neighbours lose, the idle power of a node it keeps awake, and a wake-up. A place that takes too long against the fastest
 this cluster has is taken only when nothing better is free and waiting for better would not end sooner. A task that may
-wait does so while better than what is free is to be expected. Idle nodes sleep after as long as a wake-up costs.
+wait does so rather than wake a node for more than such tasks usually cost. Idle nodes sleep after as long as a wake-up
+costs.
 """
 
 from math import inf, isfinite
@@ -19,6 +20,7 @@ from wattloom.errors import PolicyError
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
+from wattloom.units import MILLI
 from wattloom.workload.shape import Shape
 
 SLOW_TIER: Final = 1e12
@@ -31,22 +33,34 @@ class LeastJoules(Policy):
     name = "least-joules"
     summary = "least joules the whole cluster spends more because of the task; idle nodes sleep (our own)"
     options: ClassVar[dict[str, str]] = {
-        "stretch": "how much longer than on the fastest machine a task of energy weight 0.5 may take (default 1.3)",
+        "stretch": "how much longer than on the fastest machine a task of energy weight 0.5 may take (default 1.6)",
         "sleep": "send idle nodes to sleep (true or false; default true)",
         "linger": "idle time before sleep, in times of what a wake-up costs (default 1)",
-        "wait_margin": "a task that may wait does so if a better place costs less than this share (default 0.9)",
+        "company": "share of its cores that an empty node is expected to have in use soon (default 0.25)",
+        "wait_margin": "a deferrable task waits, rather than wake a node, if such tasks usually cost below this share "
+        "(default 0.9)",
     }
 
-    def __init__(self, stretch: float = 1.3, sleep: bool = True, linger: float = 1.0, wait_margin: float = 0.9) -> None:
+    def __init__(
+        self,
+        stretch: float = 1.6,
+        sleep: bool = True,
+        linger: float = 1.0,
+        company: float = 0.25,
+        wait_margin: float = 0.9,
+    ) -> None:
         if not (stretch >= 1.0 and isfinite(stretch)):
             raise PolicyError("stretch", f"must be at least 1, not {stretch}")
         if not (linger >= 0.0 and isfinite(linger)):
             raise PolicyError("linger", f"must not be negative, not {linger}")
+        if not 0.0 <= company <= 1.0:
+            raise PolicyError("company", f"must be between 0 and 1, not {company}")
         if not 0.0 <= wait_margin <= 1.0:
             raise PolicyError("wait_margin", f"must be between 0 and 1, not {wait_margin}")
         self.stretch = stretch
         self.sleep = sleep
         self.linger_factor = linger
+        self.company = company
         self.wait_margin = wait_margin
 
     # -- what a place costs ------------------------------------------------------------------------------------------
@@ -57,13 +71,19 @@ class LeastJoules(Policy):
         seconds = outlook.seconds
         slower = 1.0 - machine.speed(site.demand + shape.cpu) / machine.speed(site.demand)
         neighbours = (machine.watts(site.demand) - machine.idle_w) * slower * seconds
-        awake = self._floor(machine) * seconds * _share_of_staying(shape, site)
+        awake = self._floor(machine) * seconds * self._share_of_staying(shape, site)
         waking = machine.profile.wake_j if site.mode == Mode.ASLEEP else 0.0
         return outlook.joules + neighbours + awake + waking
 
     def _floor(self, machine: Machine) -> float:
         """Watts that a node draws only because it is awake."""
         return machine.idle_w - machine.sleep_w if self.sleep and machine.can_sleep else 0.0
+
+    def _share_of_staying(self, shape: Shape, site: Site) -> float:
+        """How much of the floor its run is charged: as much as it makes up of the company it has, or will get."""
+        expected = self.company * min(site.cls.cpu, site.cls.machine.profile.cores * MILLI)
+        wanted = max(site.demand, expected) + shape.cpu
+        return shape.cpu / wanted if shape.cpu else 1.0
 
     def _limit(self, shape: Shape, view: View) -> float:
         """Seconds a task of this shape may take: its energy weight stretches the fastest time of this cluster."""
@@ -126,9 +146,10 @@ class LeastJoules(Policy):
             if better < slow and view.time < until:
                 return Refusal(Reason.WAITING_IS_SOONER, until)
             return None
-        if shape.waits:
+        if shape.waits and site.mode == Mode.ASLEEP:
             until = self._latest_start(ask, site, view)
-            if view.time < until and self._best_possible(shape, view) < self.wait_margin * cost:
+            usual = view.usual_cost.get(shape.index, inf)
+            if view.time < until and usual < self.wait_margin * cost:
                 return Refusal(Reason.WAITING_IS_CHEAPER, until)
         return None
 
@@ -151,27 +172,6 @@ class LeastJoules(Policy):
             until = min(until, slack) if task.defer_s > 0.0 else slack
         return until
 
-    def _best_possible(self, shape: Shape, view: View) -> float:
-        """Joules on the best machine of this cluster, on a node that is nearly full: what waiting may bring."""
-        best = inf
-        limit = self._limit(shape, view)
-        for cls, alone in view.runs_on(shape):
-            machine = cls.machine
-            if alone > limit or not machine.knows_power:
-                continue
-            full = min(cls.cpu, machine.profile.cores * 1000)
-            before = max(0, full - shape.cpu)
-            watts = machine.watts(full) - machine.watts(before)
-            stay = self._floor(machine) * shape.cpu / full if full else 0.0
-            best = min(best, (watts + stay) * alone)
-        return best
-
 
 def _waking_time(site: Site) -> float:
     return site.cls.machine.profile.wake_s if site.mode in (Mode.ASLEEP, Mode.WAKING) else 0.0
-
-
-def _share_of_staying(shape: Shape, site: Site) -> float:
-    """How much of its run keeps the node awake: all on an empty one, little among many, as the last of n+1 equals."""
-    wanted = site.demand + shape.cpu
-    return shape.cpu / wanted if wanted else 1.0

@@ -89,10 +89,11 @@ class RankingPolicy(Policy):
 
     def unknown(self, outlook: Outlook) -> Unknown | None:
         """Which figure this policy needs and does not have here."""
-        missing = outlook.unknown
-        if missing == Reason.POWER_UNKNOWN and self.needs_power:
+        if outlook.unknown is None:
+            return None
+        if self.needs_power and not outlook.knows_power:
             return Unknown("the machine has no power curve")
-        if missing == Reason.RUNTIME_UNKNOWN and self.needs_runtime:
+        if self.needs_runtime and outlook.alone == 0.0:
             return Unknown("no run time is known for this function")
         return None
 

@@ -10,7 +10,8 @@ computes them (0 to 100, fractions cut off):
 
 The other default plugins tell nodes apart by taints, affinities, images and volumes, which are equal here. Where
 Kubernetes draws a lot among equal scores, the node with the least in use goes first, then the name decides. And a site
-does not know how many of its tasks request nothing, so only the incoming one counts with the 100 millicores or 200 MiB.
+does not know how many tasks it has: of those that request nothing only the incoming one counts with the defaults, and
+with `ignore_requests` every core in demand counts as one task, which is exact for tasks of one core.
 """
 
 from typing import ClassVar, Final
@@ -19,7 +20,7 @@ from wattloom.cluster.fit import Terms
 from wattloom.cluster.site import Site
 from wattloom.policies.protocol import RankingPolicy
 from wattloom.prediction.outlook import Outlook
-from wattloom.units import MIB
+from wattloom.units import MIB, MILLI
 from wattloom.workload.shape import Shape
 
 MOST: Final = 100
@@ -34,8 +35,8 @@ class Spread(RankingPolicy):
     summary = "kube-scheduler's default scores: the emptiest and most evenly used node"
     measure = "points"
     options: ClassVar[dict[str, str]] = {
-        "ignore_requests": "place as if no task requested CPU: a node is never full, and is scored by the cores its "
-        "tasks keep busy (true or false; default false)"
+        "ignore_requests": "place as if tasks requested nothing: CPU is never full, and each task counts "
+        "with the default request (true or false; default false)"
     }
 
     def __init__(self, ignore_requests: bool = False) -> None:
@@ -44,22 +45,21 @@ class Spread(RankingPolicy):
 
     def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
         """Points, negative because more are better."""
-        used = self._used(site)
-        least = least_allocated(
-            used + (shape.cpu or CPU_IF_NONE), site.cls.cpu, site.memory + (shape.memory or MEMORY_IF_NONE), site.cls.memory
+        cls = site.cls
+        if self.ignore_requests:
+            tasks = site.demand + MILLI  # in thousandths
+            return -least_allocated(tasks * CPU_IF_NONE // MILLI, cls.cpu, tasks * MEMORY_IF_NONE // MILLI, cls.memory)
+        cpu, memory = site.allocated, site.memory
+        points = least_allocated(
+            cpu + (shape.cpu or CPU_IF_NONE), cls.cpu, memory + (shape.memory or MEMORY_IF_NONE), cls.memory
         )
-        if self.ignore_requests or not (shape.cpu or shape.memory):
-            return -float(least)
-        return -float(
-            least + balanced_allocation(used + shape.cpu, site.cls.cpu, site.memory + shape.memory, site.cls.memory)
-        )
+        if shape.cpu or shape.memory:
+            points += balanced_allocation(cpu + shape.cpu, cls.cpu, memory + shape.memory, cls.memory)
+        return -points
 
     def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
         """Among equals the least used, to the last digit."""
-        return self._used(site) / max(1, site.cls.cpu)
-
-    def _used(self, site: Site) -> int:
-        return site.demand if self.ignore_requests else site.allocated
+        return site.demand / max(1, site.cls.cpu)
 
 
 def least_allocated(cpu: int, cpu_of: int, memory: int, memory_of: int) -> int:

@@ -39,6 +39,8 @@ class View:
         """Limit on the whole cluster's draw."""
         self.last_node: str = ""
         """Where the last task was placed."""
+        self.usual_cost: dict[int, float] = {}
+        """By shape index, for tasks that may wait: a moving average of what their places cost."""
         self.queued: int = 0
         """Tasks ready to run that have no place."""
         self._index: Final = index
@@ -70,9 +72,8 @@ class View:
 
     def fitting(self, shape: Shape) -> Iterator[tuple[Site, Outlook]]:
         """Every site that has room for the shape now, with the outlook there."""
-        for site in self._index.sites():
-            outlook = self.outlook(shape, site)
-            if isinstance(outlook, Outlook):
+        for site, outlook in self._outlooks.with_room(shape, self._index.sites()):
+            if self.cap_microwatts is None or isinstance(self.outlook(shape, site), Outlook):
                 yield site, outlook
 
     def cheapest(self, shape: Shape, evaluate: Callable[[Site], Rank | None]) -> Site | None:
@@ -128,6 +129,6 @@ class View:
         for site in self._index.sites():
             if self._outlooks.never(shape, site) is None:
                 ever = True
-                if isinstance(self._outlooks.at(shape, site), Outlook):
+                if self.cap_microwatts is not None and isinstance(self._outlooks.at(shape, site), Outlook):
                     return Reason.CLUSTER_WATTS
         return Reason.NO_ROOM if ever else Reason.NEVER_FITS

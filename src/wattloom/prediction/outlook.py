@@ -17,11 +17,17 @@ from wattloom.units import Joules, Seconds, Watts
 from wattloom.workload.function import Variant
 from wattloom.workload.shape import Shape
 
+MOST_SITES: Final = 100_000
+MOST_CLASSES: Final = 10_000
+"""So many are kept per shape: sites and classes come and go."""
+
 
 class Outlook:
     """The expected effect of one task at a site."""
 
-    __slots__ = ("added_microwatts", "alone", "forecast", "joules", "seconds", "unknown", "variant", "watts")
+    __slots__ = (
+        "added_microwatts", "alone", "forecast", "joules", "knows_power", "seconds", "unknown", "variant", "watts",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -32,6 +38,7 @@ class Outlook:
         added_microwatts: int,
         provenance: Provenance,
         unknown: Reason | None,
+        knows_power: bool = True,
     ) -> None:
         self.variant: Final = variant
         self.alone: Final = alone
@@ -43,8 +50,10 @@ class Outlook:
         self.joules: Final = watts * seconds
         self.added_microwatts: Final = added_microwatts
         """What the cluster draws more, a wake-up included."""
+        self.knows_power: Final = knows_power
+        """Whether the watts are known."""
         self.unknown: Final = unknown
-        """Which figure is missing; None if all are there."""
+        """Which figure is missing; None if all are there. Run time before power if both are."""
         self.forecast: Final[Forecast | Unknown] = (
             Unknown(str(unknown))
             if unknown is not None
@@ -59,7 +68,7 @@ class Outlooks:
     def __init__(self, runtimes: RunTimes, terms: Terms) -> None:
         self.runtimes: Final = runtimes
         self.terms: Final = terms
-        self._never: dict[tuple[int, int], Reason | None] = {}
+        self._never: dict[int, dict[int, Reason | None]] = {}
         self._seen: dict[int, dict[int, Outlook | Reason]] = {}
 
     def at(self, shape: Shape, site: Site) -> Outlook | Reason:
@@ -70,21 +79,36 @@ class Outlooks:
             self._seen[shape.index] = seen
         known = seen.get(site.serial)
         if known is None:
-            if len(seen) > 100_000:
+            if len(seen) > MOST_SITES:
                 seen.clear()
             known = self._look(shape, site)
             seen[site.serial] = known
         return known
+
+    def with_room(self, shape: Shape, sites: list[Site]) -> list[tuple[Site, Outlook]]:
+        """Those of the sites where the shape fits now, with the outlook there: `at` for many."""
+        seen = self._seen.get(shape.index, {})
+        found: list[tuple[Site, Outlook]] = []
+        for site in sites:
+            outlook = seen.get(site.serial)
+            if outlook is None:
+                outlook = self.at(shape, site)
+            if isinstance(outlook, Outlook):
+                found.append((site, outlook))
+        return found
 
     def never(self, shape: Shape, site: Site) -> Reason | None:
         """Why nodes of this class cannot take the shape even when empty."""
         return self._class_never(shape, site.cls)
 
     def _class_never(self, shape: Shape, cls: NodeClass) -> Reason | None:
-        key = (shape.index, cls.index)
-        if key not in self._never:
-            self._never[key] = fit.never(shape, cls, self.terms)
-        return self._never[key]
+        known = self._never.get(shape.index)
+        if known is None or len(known) > MOST_CLASSES:
+            known = {}
+            self._never[shape.index] = known
+        if cls.index not in known:
+            known[cls.index] = fit.never(shape, cls, self.terms)
+        return known[cls.index]
 
     def alone(self, shape: Shape, classes: list[NodeClass]) -> list[tuple[NodeClass, float]]:
         """The classes that could take the shape when empty, and its least seconds there; inf if unknown."""
@@ -103,6 +127,11 @@ class Outlooks:
     def forget(self, shape: Shape) -> None:
         """A forecast for this shape has changed."""
         self._seen.pop(shape.index, None)
+
+    def drop(self, shape: Shape) -> None:
+        """No task of this shape is left."""
+        self._seen.pop(shape.index, None)
+        self._never.pop(shape.index, None)
 
     def _look(self, shape: Shape, site: Site) -> Outlook | Reason:
         refusal = self.never(shape, site)
@@ -130,16 +159,18 @@ class Outlooks:
         added = round(after[1] * MICRO) - site.microwatts
         missing = None if machine.knows_power else Reason.POWER_UNKNOWN
         if isinstance(run, Unknown):
-            return Outlook(variant, 0.0, 0.0, watts, added, "estimated", Reason.RUNTIME_UNKNOWN)
+            return Outlook(variant, 0.0, 0.0, watts, added, "estimated", Reason.RUNTIME_UNKNOWN, missing is None)
         seconds = run.seconds / after[0]
         provenance: Provenance = run.provenance if machine.profile.provenance == run.provenance else "modelled"
         if "estimated" in (run.provenance, machine.profile.provenance):
             provenance = "estimated"
-        return Outlook(variant, run.seconds, seconds, watts, added, provenance, missing)
+        return Outlook(variant, run.seconds, seconds, watts, added, provenance, missing, missing is None)
 
 
 def _better(one: Outlook, other: Outlook) -> bool:
     """A known build before an unknown one, then the faster, then the one declared first."""
     if (one.unknown is None) != (other.unknown is None):
         return one.unknown is None
+    if one.alone == 0.0 or other.alone == 0.0:
+        return one.alone > other.alone
     return one.seconds < other.seconds

@@ -10,7 +10,7 @@ class Readings:
     """Measured draw of nodes, corrected by what is on its way."""
 
     def __init__(self) -> None:
-        self.expected: dict[str, float] = {}
+        self.draws: dict[str, float] = {}
         """Measured watts and those of what was placed since, by node; a node that was never measured is not in it."""
         self._watts: dict[str, float] = {}
         self._average: dict[str, float] = {}
@@ -43,12 +43,16 @@ class Readings:
     def node_lost(self, node: str) -> None:
         self._watts.pop(node, None)
         self._unmeasured.pop(node, None)
-        self.expected.pop(node, None)
+        self.draws.pop(node, None)
 
     def _expect(self, node: str) -> None:
         watts = self._watts.get(node)
         if watts is not None:
-            self.expected[node] = watts + sum(self._unmeasured.get(node, {}).values())
+            self.draws[node] = watts + sum(self._unmeasured.get(node, {}).values())
+
+    def expected(self, node: str) -> float | None:
+        """Measured watts and those of what was placed since; None if the node was never measured."""
+        return self.draws.get(node)
 
     def usual(self, function: str) -> float | None:
         """What a task of this function usually draws."""

@@ -21,13 +21,15 @@ REPUBLISH_AT = 0.05
 class Learned:
     """Mean and spread of what was seen, updated one by one (Welford)."""
 
-    __slots__ = ("count", "mean", "published", "squares")
+    __slots__ = ("count", "mean", "measured", "published", "squares")
 
     def __init__(self, declared: float | None) -> None:
         self.count: int = 0 if declared is None else DECLARED_COUNTS_AS
         self.mean: float = declared or 0.0
         self.squares: float = 0.0
         self.published: float = self.mean
+        self.measured: bool = False
+        """Whether the published figure comes from runs, not from the declaration."""
 
     def add(self, seconds: float) -> bool:
         """Take one more in; True when the published figure changes."""
@@ -38,6 +40,7 @@ class Learned:
         if self.count < ENOUGH_SAMPLES or abs(self.mean - self.published) <= REPUBLISH_AT * self.published:
             return False
         self.published = self.mean
+        self.measured = True
         return True
 
     @property
@@ -58,6 +61,10 @@ class RunTimes:
     def know_machine(self, machine: Machine) -> None:
         self._machines[machine.name] = machine
 
+    def forget(self, function: str) -> None:
+        """Its builds are different now."""
+        self._learned = {key: learned for key, learned in self._learned.items() if key[0] != function}
+
     def learn(self, function: Function, variant: Variant, machine: Machine, seconds: Seconds) -> bool:
         """Record one run (seconds it would have taken alone); True when forecasts change."""
         key = (function.name, variant.name, machine.name)
@@ -70,7 +77,7 @@ class RunTimes:
     def expect(self, function: Function, variant: Variant, machine: Machine) -> RunTime | Unknown:
         """Learned, else declared, else carried over from another machine by their speeds."""
         learned = self._learned.get((function.name, variant.name, machine.name))
-        if learned is not None and learned.published > 0.0:
+        if learned is not None and learned.measured and learned.published > 0.0:
             return RunTime(Seconds(learned.published), Seconds(learned.spread), "measured")
         declared = variant.seconds.get(machine.name)
         if declared is not None:

@@ -143,7 +143,7 @@ class Engine:
         if node.asleep and not machine.can_sleep:
             raise EventRefused("node.asleep", f"{node.machine} cannot sleep")
         self.ledger.nodes[node.name] = node
-        self._freed(self.ledger.index.add(node, machine, self.time))
+        self._freed(self.ledger.index.add(node, machine))
 
     def _node_changed(self, event: ev.NodeChanged) -> None:
         node, ledger = event.node, self.ledger
@@ -236,6 +236,7 @@ class Engine:
                 self._unwatched.pop(shape.index, None)
         ledger.arrivals += 1
         record = TaskRecord(task, ledger.shape_of(task), event.time, ledger.arrivals)
+        record.shape.live += 1
         ledger.tasks[task.id] = record
         if task.after:
             self._hold_back(record)
@@ -375,16 +376,17 @@ class Engine:
         record.waiting_since = self.time
         record.reason = None
         record.by_choice = False
+        record.ask_at = 0.0
         self.ledger.view.queued += 1
         self.queue.push(record)
-        if record.shape.waits:
+        if record.shape.index in self.queue.blocked:
             self._ask_beside_the_first(record)
 
     def _ask_beside_the_first(self, record: TaskRecord) -> None:
-        """A lane whose first task chose to wait does not answer for one that may not wait so long."""
+        """A blocked lane answers for a newcomer, unless he is first in it, or the first chose to wait and he may not."""
         lane = self.queue.lanes[record.shape.index]
         head = lane.head()
-        if head is not None and (head.by_choice or head is record):
+        if head is record or (head is not None and head.by_choice and record.shape.waits):
             self.queue.unblock(lane)
 
     def _back_off(self, record: TaskRecord, reason: Reason, message: str) -> None:
@@ -448,26 +450,24 @@ class Engine:
         record.by_choice = False
         try:
             answer = self.policy.propose(record, ledger.view)
-            if isinstance(answer, Refusal):
-                return self._refused(record, Reason(answer.reason), answer.until)
-            if not isinstance(answer, Proposal):
-                raise TypeError(f"a policy answers with a Proposal or a Refusal, not {type(answer).__name__}")
-            name, cost = str(answer.node), float(answer.cost)
+            _require_an_answer(answer)
         except Exception as problem:  # a user's policy must not take the engine down with it
             ledger.view.queued -= 1
             self._back_off(record, Reason.POLICY_FAILED, f"{type(problem).__name__}: {problem}")
             return None
-        node = ledger.index.nodes.get(name)
+        if isinstance(answer, Refusal):
+            return self._refused(record, answer.reason, answer.until)
+        node = ledger.index.nodes.get(answer.node)
         outlook: Outlook | Reason = Reason.BAD_PROPOSAL
         if node is not None:
             outlook = ledger.check(record, node)
         if node is None or isinstance(outlook, Reason):
             assert isinstance(outlook, Reason)
-            self._tell_waiting(record, outlook, None, f"the policy proposed {name}")
+            self._tell_waiting(record, outlook, None, f"the policy proposed {answer.node}")
             record.refusals += 1
             self._ask_again(record, self.time + _back_off_s(record.refusals))
             return outlook
-        self._commit(record, node, outlook, cost if isfinite(cost) else None)
+        self._commit(record, node, outlook, answer.cost if isfinite(answer.cost) else None)
         return None
 
     def _refused(self, record: TaskRecord, reason: Reason, until: float | None) -> Reason:
@@ -540,7 +540,7 @@ class Engine:
     def _unblock_power(self) -> None:
         """The cluster draws less, or what it draws is better known."""
         for lane in list(self.queue.blocked.values()):
-            if self._first is not None or lane.blocked_by in POWER:
+            if lane.blocked_by in POWER or (self._first is not None and self._first.shape is lane.shape):
                 self.queue.unblock(lane)
 
     def _unblock_function(self, function: str) -> None:
@@ -647,6 +647,7 @@ class Engine:
 
     def _its_time(self, lane: Lane, record: TaskRecord) -> None:
         """It chose to wait until now: it is asked with its lane, or alone if others are before it."""
+        record.by_choice = False
         if lane.head() is not record:
             lane.ask_alone(record)
         self.queue.unblock(lane)
@@ -766,6 +767,22 @@ class Engine:
 def _refuse(problem: tuple[str, str] | None, prefix: str) -> None:
     if problem is not None:
         raise EventRefused(f"{prefix}.{problem[0]}", problem[1])
+
+
+def _require_an_answer(answer: object) -> None:
+    """Policies are other people's code: what they return is looked at before it is used."""
+    if isinstance(answer, Proposal):
+        node: object = answer.node
+        cost: object = answer.cost
+        if not isinstance(node, str) or not isinstance(cost, (float, int)):
+            raise TypeError(f"a proposal names a node and a cost, not {node!r} and {cost!r}")
+    elif isinstance(answer, Refusal):
+        reason: object = answer.reason
+        until: object = answer.until
+        if not isinstance(reason, Reason) or not (until is None or isinstance(until, (float, int))):
+            raise TypeError(f"a refusal names a reason and maybe a time, not {reason!r} and {until!r}")
+    else:
+        raise TypeError(f"a policy answers with a Proposal or a Refusal, not {type(answer).__name__}")
 
 
 def _back_off_s(refusals: int) -> float:

@@ -10,7 +10,7 @@ from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Forecast, Unknown
-from wattloom.policies.protocol import Policy, Proposal
+from wattloom.policies.protocol import Policy, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.units import MILLI
@@ -48,10 +48,8 @@ class Explanation(msgspec.Struct, frozen=True):
 
 def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
     """Ask the policy as the engine would, and lay open every class of candidates, best first."""
-    answer = policy.propose(ask, view)
+    node, reason = _answer(ask, view, policy)
     found = sorted(((site, _candidate(ask, site, view, policy)) for site in view.sites()), key=_order)
-    node = answer.node if isinstance(answer, Proposal) else None
-    reason = Reason.TAKEN if isinstance(answer, Proposal) else answer.reason
     task = ask.task
     return Explanation(
         task.id,
@@ -63,6 +61,21 @@ def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
         reason,
         _verdicts(found, node, view),
     )
+
+
+def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason]:
+    """What the engine would make of the policy's answer."""
+    try:
+        answer = policy.propose(ask, view)
+    except Exception:  # as the engine: it is the policy's failure, not ours
+        return None, Reason.POLICY_FAILED
+    if isinstance(answer, Refusal):
+        return None, answer.reason
+    state = view.nodes().get(answer.node)
+    if state is None or state.site is None:
+        return None, Reason.BAD_PROPOSAL
+    outlook = view.outlook(ask.shape, state.site)
+    return (answer.node, Reason.TAKEN) if isinstance(outlook, Outlook) else (None, outlook)
 
 
 def _verdicts(found: list[tuple[Site, Candidate]], node: str | None, view: View) -> list[Candidate]:
@@ -85,7 +98,7 @@ def _candidate(ask: Ask, site: Site, view: View, policy: Policy) -> Candidate:
     reason, cost, variant, forecast = Reason.DEARER, None, "", None
     if isinstance(outlook, Outlook):
         variant, forecast = outlook.variant.name, outlook.forecast
-        verdict = policy.judge(ask, site, outlook, view)
+        verdict = _judge(ask, site, outlook, view, policy)
         if isinstance(verdict, Reason):
             reason = verdict
         elif isinstance(verdict, Unknown):
@@ -106,6 +119,13 @@ def _candidate(ask: Ask, site: Site, view: View, policy: Policy) -> Candidate:
         variant=variant,
         forecast=forecast,
     )
+
+
+def _judge(ask: Ask, site: Site, outlook: Outlook, view: View, policy: Policy) -> float | Unknown | Reason:
+    try:
+        return policy.judge(ask, site, outlook, view)
+    except Exception:  # as above
+        return Reason.POLICY_FAILED
 
 
 def _order(item: tuple[Site, Candidate]) -> tuple[int, float, str]:

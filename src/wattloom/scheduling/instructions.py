@@ -27,8 +27,8 @@ class Place(Instruction, frozen=True, tag="place"):
     attempt: int
     node: str
     variant: str
-    cost: float
-    """In the policy's own measure."""
+    cost: float | None
+    """In the policy's own measure; None: unknown."""
     guarantee: float = 1.0
     """Share of the requested CPU that is guaranteed."""
     devices: DeviceUse = ()

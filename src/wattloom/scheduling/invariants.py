@@ -19,6 +19,9 @@ def check(engine: Engine) -> None:
     _the_index_knows_every_node(engine)
     _tasks_have_one_place(engine)
     _queued_tasks_are_counted(engine)
+    _nodes_are_kept_for_queued_tasks(engine)
+    _who_waits_for_time_has_a_timer(engine)
+    _shapes_count_their_tasks(engine)
 
 
 def _require(holds: bool, message: str) -> None:
@@ -79,7 +82,10 @@ def _tasks_have_one_place(engine: Engine) -> None:
         _require(on_node == bool(record.node), f"{name} is {record.stage.name} with node {record.node!r}")
         if on_node:
             node = ledger.index.nodes.get(record.node)
-            _require(node is not None and name in node.tasks, f"{name} is not on its node {record.node}")
+            if node is None or name not in node.tasks:
+                raise InvariantBroken(f"{name} is not on its node {record.node}")
+            as_its_node = (node.mode == Mode.WAKING) == (record.stage == Stage.ASSIGNED)
+            _require(as_its_node, f"{name} is {record.stage.name} on a node that is {node.mode.name}")
         if record.stage == Stage.HELD_BACK:
             _require(bool(record.after), f"{name} waits for nothing")
             _require(all(other in ledger.tasks for other in record.after), f"{name} waits for a task that is gone")
@@ -95,3 +101,30 @@ def _queued_tasks_are_counted(engine: Engine) -> None:
         _require(standing, f"{record.task.id} is queued and stands in no lane")
         assert lane is not None
         _require(lane.blocked_by is not None, f"{record.task.id} is queued, not blocked, and was not asked")
+
+
+def _nodes_are_kept_for_queued_tasks(engine: Engine) -> None:
+    ledger = engine.ledger
+    held = {name for name, node in ledger.index.nodes.items() if node.mode == Mode.HELD}
+    _require(held == set(engine._held), "the nodes kept free are not those in the list")
+    waiting = [*engine._held.values(), *([] if engine._first is None else [engine._first])]
+    for record in waiting:
+        here = ledger.tasks.get(record.task.id) is record and record.stage == Stage.QUEUED
+        _require(here, f"something is kept free for {record.task.id}, which does not wait")
+
+
+def _who_waits_for_time_has_a_timer(engine: Engine) -> None:
+    timers = {(timer.kind, timer.name, timer.mark) for timer in engine.timers._heap}
+    for name, record in engine.ledger.tasks.items():
+        if record.stage == Stage.BACKING_OFF:
+            _require(("back-off", name, record.epoch) in timers, f"{name} backs off for ever")
+        elif record.stage == Stage.QUEUED and record.by_choice:
+            _require(("ask-again", name, record.epoch) in timers, f"{name} waits by choice for ever")
+    _require(all(timer.time > engine.time for timer in engine.timers._heap), "a timer is overdue")
+
+
+def _shapes_count_their_tasks(engine: Engine) -> None:
+    live = Counter(record.shape.index for record in engine.ledger.tasks.values())
+    for index, shape in engine.ledger.shapes.items():
+        _require(shape.live == live[index], f"{shape} miscounts its tasks")
+    _require(set(live) <= set(engine.ledger.shapes), "a task has a shape that was forgotten")

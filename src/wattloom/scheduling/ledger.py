@@ -4,6 +4,7 @@ Owns nodes, tasks, functions and shapes, and the pairs commit/undo and hold/unho
 has its exact inverse. Decides nothing.
 """
 
+from math import isfinite
 from typing import Final
 
 from wattloom.cluster import fit
@@ -13,7 +14,7 @@ from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode, return_devices, take_devices
 from wattloom.cluster.reasons import Reason
-from wattloom.cluster.site import NodeState, Site
+from wattloom.cluster.site import MICRO, NodeState, Site
 from wattloom.policies.view import View
 from wattloom.prediction.outlook import Outlook, Outlooks
 from wattloom.prediction.readings import Readings
@@ -27,6 +28,11 @@ from wattloom.workload.shape import Shape
 from wattloom.workload.task import Task
 
 REMEMBERED_ENDS: Final = 1_000_000
+REMEMBERED_SHAPES: Final = 1_000
+"""Shapes that are kept although no task has them now: most come back."""
+
+NEW_COST_COUNTS: Final = 0.1
+"""Weight of a new placement in what a shape usually costs."""
 
 ShapeKey = tuple[str, Requirements, float, bool]
 
@@ -46,19 +52,29 @@ class Ledger:
         self.nodes: dict[str, Node] = {}
         self.tasks: dict[str, TaskRecord] = {}
         self.ended: dict[str, Outcome] = {}
+        self.most_ended: int = REMEMBERED_ENDS
         self.arrivals: int = 0
-        self.shapes: list[Shape] = []
+        self.shapes: dict[int, Shape] = {}
         self._shape_of: dict[ShapeKey, Shape] = {}
+        self._shapes_made: int = 0
+        self._most_shapes: int = REMEMBERED_SHAPES
 
     # -- what things are ---------------------------------------------------------------------------------------------
 
     def define_machine(self, machine: Machine) -> None:
         self.machines[machine.name] = machine
         self.runtimes.know_machine(machine)
+        self._forecasts_changed(None)
 
     def define_function(self, function: Function) -> None:
-        """Tasks that are here already keep the function as it was."""
+        """Tasks that are here already keep the function as it was; what was learned of other builds is void."""
+        known = self.functions.get(function.name)
+        if known == function:
+            return
         self.functions[function.name] = function
+        if known is not None and known.variants != function.variants:
+            self.runtimes.forget(function.name)
+            self._forecasts_changed(function.name)
         self._shape_of = {key: shape for key, shape in self._shape_of.items() if key[0] != function.name}
 
     def shape_of(self, task: Task) -> Shape:
@@ -68,23 +84,45 @@ class Ledger:
         key = (task.function, requirements, task.energy_weight, waits)
         shape = self._shape_of.get(key)
         if shape is None:
-            shape = Shape(len(self.shapes), function, requirements, task.energy_weight, waits)
+            shape = Shape(self._shapes_made, function, requirements, task.energy_weight, waits)
+            self._shapes_made += 1
             self._shape_of[key] = shape
-            self.shapes.append(shape)
+            self.shapes[shape.index] = shape
         return shape
 
-    def learn(self, record: TaskRecord, seconds: float) -> None:
-        """A run took so long (alone): forecasts may change, and with them what was ranked."""
+    @property
+    def too_many_shapes(self) -> bool:
+        return len(self.shapes) > self._most_shapes
+
+    def forget_shapes(self) -> list[Shape]:
+        """Drop all shapes that no task has now, with what was worked out for them."""
+        idle = [shape for shape in self.shapes.values() if not shape.live]
+        for shape in idle:
+            del self.shapes[shape.index]
+            self.outlooks.drop(shape)
+        self._shape_of = {key: shape for key, shape in self._shape_of.items() if shape.live}
+        self._most_shapes = max(REMEMBERED_SHAPES, 2 * len(self.shapes))
+        self.index.kinds_changed()
+        return idle
+
+    def learn(self, record: TaskRecord, seconds: float) -> bool:
+        """A run took so long (alone): True if forecasts change, and with them what was ranked."""
         outlook = record.outlook
         node = self.index.nodes.get(record.node)
         if outlook is None or node is None:
-            return
+            return False
         function = record.shape.function
-        if self.runtimes.learn(function, outlook.variant, node.cls.machine, Seconds(seconds)):
-            for shape in self.shapes:
-                if shape.function.name == function.name:
-                    self.outlooks.forget(shape)
-            self.index.kinds_changed()
+        changed = self.runtimes.learn(function, outlook.variant, node.cls.machine, Seconds(seconds))
+        if changed:
+            self._forecasts_changed(function.name)
+        return changed
+
+    def _forecasts_changed(self, function: str | None) -> None:
+        """Of one function, or of all."""
+        for shape in self.shapes.values():
+            if function is None or shape.function.name == function:
+                self.outlooks.forget(shape)
+        self.index.kinds_changed()
 
     def read(self, node: str, watts: float, tasks: dict[str, float]) -> None:
         """A meter's word on a node: per function, replicas combined."""
@@ -105,12 +143,15 @@ class Ledger:
         assert site is not None
         return self.view.outlook(record.shape, site)
 
-    def commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float) -> None:
+    def commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None) -> None:
         """Take what the task needs. `undo` is the inverse."""
         shape = record.shape
         record.node = node.name
         record.outlook = outlook
         record.cost = cost
+        if cost is not None and shape.waits and isfinite(cost):
+            usual = self.view.usual_cost.get(shape.index, cost)
+            self.view.usual_cost[shape.index] = usual + NEW_COST_COUNTS * (cost - usual)
         record.guaranteed = fit.guaranteed(shape, self.terms)
         wanted = shape.devices[outlook.variant.name]
         if wanted:
@@ -133,7 +174,7 @@ class Ledger:
         record.devices = ()
         record.guaranteed = 0
         record.outlook = None
-        record.cost = 0.0
+        record.cost = None
         return node
 
     def set_mode(self, node: NodeState, mode: Mode) -> None:
@@ -160,11 +201,36 @@ class Ledger:
             fit.room(shape, variant, site, self.terms) is None for variant in fit.usable_variants(shape, site.cls)
         )
 
+    def could_hold(self, shape: Shape, node: NodeState) -> bool:
+        """Whether the node could take the shape when empty."""
+        site = node.site
+        assert site is not None
+        return self.outlooks.never(shape, site) is None
+
+    def fits_under_the_cap(self, shape: Shape) -> bool:
+        """Whether a task of this shape would have the watts it needs if it had the cluster for itself."""
+        cap = self.view.cap_microwatts
+        if cap is None or self.index.unknown_power:
+            return False
+        sites = self.index.sites()
+        idle = sum(site.count * _idle_microwatts(site) for site in sites)
+        return any(
+            idle - _idle_microwatts(site) + round(site.cls.machine.watts(shape.cpu) * MICRO) <= cap
+            for site in sites
+            if self.outlooks.never(shape, site) is None
+        )
+
     def end(self, record: TaskRecord, outcome: Outcome) -> None:
+        record.shape.live -= 1
         del self.tasks[record.task.id]
         self.ended[record.task.id] = outcome
-        if len(self.ended) > REMEMBERED_ENDS:
+        if len(self.ended) > self.most_ended:
             del self.ended[next(iter(self.ended))]
+
+
+def _idle_microwatts(site: Site) -> int:
+    machine = site.cls.machine
+    return round((machine.sleep_w if site.mode == Mode.ASLEEP else machine.idle_w) * MICRO)
 
 
 def _emptier(site: Site, other: Site) -> bool:

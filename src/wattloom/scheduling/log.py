@@ -29,6 +29,12 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scenario: str = ""
 
 
+class _Format(msgspec.Struct):
+    """What the first line of every version has."""
+
+    wattloom_log: int
+
+
 class LogWriter:
     """Appends records to an open file."""
 
@@ -80,12 +86,12 @@ class Log:
         except OSError as problem:
             raise LogError(str(self.path), problem.strerror or str(problem)) from problem
         try:
-            header = msgspec.json.decode(first, type=Header)
+            version = msgspec.json.decode(first, type=_Format).wattloom_log
+            if version != VERSION:
+                raise LogError(str(self.path), f"has format {version}; this version reads {VERSION}")
+            return msgspec.json.decode(first, type=Header)
         except msgspec.DecodeError as problem:
             raise LogError(str(self.path), f"is not a Wattloom log: {problem}") from problem
-        if header.wattloom_log != VERSION:
-            raise LogError(str(self.path), f"has format {header.wattloom_log}; this version reads {VERSION}")
-        return header
 
 
 class Digest:

@@ -67,7 +67,8 @@ class TaskRecord(Ask):
         self.guaranteed: int = 0
         self.devices: DeviceUse = ()
         self.outlook: Outlook | None = None
-        self.cost: float = 0.0
+        self.cost: float | None = None
+        """In the policy's own measure; None: unknown."""
 
     @property
     def on_a_node(self) -> bool:

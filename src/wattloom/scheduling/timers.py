@@ -6,7 +6,6 @@ Owns the times and nothing of what they mean. The engine has no clock: backends 
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-
 WATCHES = ("idle", "patience")
 
 

@@ -25,6 +25,7 @@ def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
     draws: list[Draw] = []
     for number, entry in enumerate(scenario.arrivals):
         field = f"arrivals[{number}]"
+        _only_its_own_fields(entry, field)
         random = Random(f"{seed}/{number}")
         if entry.kind == "trace":
             draws += _trace(entry, folder, field)
@@ -37,6 +38,23 @@ def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
     lengths = Random(f"{seed}/lengths")
     width = len(str(len(draws)))
     return [_arrival(draw, f"t{n:0{width}d}", scenario, lengths) for n, draw in enumerate(draws, start=1)]
+
+
+_FIELDS = {
+    "at-once": {"functions", "start_s", "count"},
+    "poisson": {"functions", "start_s", "count", "rate_per_s", "duration_s"},
+    "bursts": {"functions", "start_s", "count", "bursts", "every_s", "within_s"},
+    "trace": {"start_s", "file"},
+}
+_COLUMNS = {"time_s", "function", "seconds", "count", "priority", "deadline_s", "energy_weight", "defer_s"}
+
+
+def _only_its_own_fields(entry: ArrivalsEntry, field: str) -> None:
+    """A field that this kind of arrivals does not read is a mistake, not a wish."""
+    usual = ArrivalsEntry(kind=entry.kind)
+    for name in entry.__struct_fields__:
+        if name not in {"kind", *_FIELDS[entry.kind]} and getattr(entry, name) != getattr(usual, name):
+            raise ScenarioError(f"{field}.{name}", f"means nothing for arrivals of kind {entry.kind}")
 
 
 def _known_functions(entry: ArrivalsEntry, scenario: Scenario, field: str) -> None:
@@ -92,10 +110,14 @@ def _trace(entry: ArrivalsEntry, folder: Path, field: str) -> list[Draw]:
     try:
         with path.open(newline="") as file:
             rows = csv.DictReader(file)
-            if not {"time_s", "function"} <= set(rows.fieldnames or ()):
+            columns = set(rows.fieldnames or ())
+            if not {"time_s", "function"} <= columns:
                 raise ScenarioError(f"{field}.file", f"{path} needs the columns time_s and function")
+            if columns - _COLUMNS:
+                wrong = ", ".join(sorted(columns - _COLUMNS))
+                raise ScenarioError(f"{field}.file", f"{path} has unknown columns: {wrong}")
             return [draw for line, row in enumerate(rows, start=2) for draw in _row(row, f"{path}:{line}", entry)]
-    except (OSError, UnicodeDecodeError) as problem:
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise ScenarioError(f"{field}.file", f"{path} cannot be read: {problem}") from problem
 
 
@@ -103,8 +125,18 @@ def _row(row: dict[str, str], where: str, entry: ArrivalsEntry) -> list[Draw]:
     time = number(row, "time_s", where)
     if time is None or time < 0.0:
         raise ScenarioError(f"{where}: time_s", "must be a number, not negative")
-    count = number(row, "count", where)
-    return [(entry.start_s + time, row["function"], row)] * (1 if count is None else int(count))
+    count = whole(row, "count", where)
+    if count is not None and count < 1:
+        raise ScenarioError(f"{where}: count", f"must be at least 1, not {count}")
+    return [(entry.start_s + time, row["function"], row)] * (1 if count is None else count)
+
+
+def whole(row: dict[str, str], column: str, where: str) -> int | None:
+    """A cell as a whole number; None if it is empty or the column is not there."""
+    value = number(row, column, where)
+    if value is not None and value != int(value):
+        raise ScenarioError(f"{where}: {column}", f"must be a whole number, not {value}")
+    return None if value is None else int(value)
 
 
 def number(row: dict[str, str], column: str, where: str) -> float | None:
@@ -127,11 +159,12 @@ def _arrival(draw: Draw, name: str, scenario: Scenario, random: Random) -> Arriv
     if entry is None:
         raise ScenarioError(f"trace: function {function!r}", "no such function in the scenario")
     where = f"trace: time_s {time}"
-    given = {column: number(row, column, where) for column in ("priority", "deadline_s", "energy_weight", "defer_s")}
+    given = {column: number(row, column, where) for column in ("deadline_s", "energy_weight", "defer_s")}
+    priority = whole(row, "priority", where)
     task = Task(
         id=name,
         function=function,
-        priority=entry.priority if given["priority"] is None else int(given["priority"]),
+        priority=entry.priority if priority is None else priority,
         energy_weight=entry.energy_weight if given["energy_weight"] is None else given["energy_weight"],
         deadline_s=entry.deadline_s if given["deadline_s"] is None else given["deadline_s"],
         defer_s=entry.defer_s if given["defer_s"] is None else given["defer_s"],

@@ -13,10 +13,13 @@ import msgspec
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.split import EnergySplit
 from wattloom.simulation.result import Quantiles, Result, TaskCounts
-from wattloom.units import JOULES_PER_WATT_HOUR
+from wattloom.units import JOULES_PER_WATT_HOUR, Joules
 
 USUAL_REFERENCE: Final = "spread"
 """What most clusters run today: kube-scheduler's default scoring."""
+
+WORTH_A_WORD_S: Final = 1.0
+"""A longer wait than this is not passed over in silence."""
 
 
 class MachineUse(msgspec.Struct, frozen=True):
@@ -144,15 +147,15 @@ class Comparison(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """The saving in one sentence."""
         best = self.best
-        shown = f"{best.energy.watt_hours()['total']:,.1f} Wh"
         if not self.others:
-            return f"{best.policy} needs {shown} on {self.scenario}; there is nothing to compare it with."
+            return f"{best.policy} needs {_wh(best)} on {self.scenario}; there is nothing to compare it with."
         against = self._held_against()
-        saving = self.saving(best, against)
+        if not self.comparable(against):
+            return f"{best.policy} needs {_wh(best)} and finishes more tasks than {against.policy}: no saving is given."
         return (
-            f"{best.policy} saves {saving:.1%} of the energy against {against.policy} "
-            f"({shown} instead of {against.energy.watt_hours()['total']:,.1f} Wh{self._range(against)}) "
-            f"at {_longer(best.makespan_s, against.makespan_s)}."
+            f"{best.policy} saves {self.saving(best, against):.1%} of the energy against {against.policy} "
+            f"({_wh(best)} instead of {_wh(against)}{self._range(against)}) "
+            f"with {_longer(best.makespan_s, against.makespan_s)}{_later(best.wait_s.p95, against.wait_s.p95)}."
         )
 
     def _held_against(self) -> Row:
@@ -164,7 +167,8 @@ class Comparison(msgspec.Struct, frozen=True):
         if len(self.seeds) == 1:
             return ""
         savings = self.savings_by_seed(self.best, against)
-        return f", {min(savings):.1%} to {max(savings):.1%} over {len(savings)} seeds"
+        least, most = f"{min(savings):.1%}", f"{max(savings):.1%}"
+        return f", {least if least == most else f'{least} to {most}'} over {len(savings)} seeds"
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` prints it."""
@@ -199,7 +203,19 @@ def _longer(ours: float, theirs: float) -> str:
     change = (ours - theirs) / theirs if theirs > 0.0 else 0.0
     if abs(change) < 0.0005:
         return "the same makespan"
-    return f"{abs(change):.1%} {'longer' if change > 0 else 'shorter'} makespan"
+    return f"a makespan {abs(change):.1%} {'longer' if change > 0 else 'shorter'}"
+
+
+def _later(ours: float, theirs: float) -> str:
+    """A saving bought with waiting says so."""
+    if ours <= theirs + WORTH_A_WORD_S:
+        return ""
+    return f"; 95% of tasks start within {ours:,.0f} s instead of {theirs:,.0f} s"
+
+
+def _wh(row: Row) -> str:
+    value = row.energy.watt_hours()["total"]
+    return f"{value:,.0f} Wh" if value >= 1000.0 else f"{value:.4g} Wh"
 
 
 def _spread(values: list[float]) -> float:
@@ -209,7 +225,8 @@ def _spread(values: list[float]) -> float:
 def _mean_split(splits: list[EnergySplit]) -> EnergySplit:
     if len(splits) == 1:
         return splits[0]
-    return EnergySplit(*(fmean(getattr(split, part) for split in splits) for part in EnergySplit.__struct_fields__))
+    parts = EnergySplit.__struct_fields__
+    return EnergySplit(*(Joules(fmean(getattr(split, part) for split in splits)) for part in parts))
 
 
 def _mean_quantiles(found: list[Quantiles]) -> Quantiles:

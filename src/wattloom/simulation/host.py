@@ -73,9 +73,10 @@ class Host:
         if self.mode == AWAKE:
             idle = self.machine.idle_w
             self.idle_j += idle * elapsed
+            if self._heap:  # tasks may want no CPU, and still run
+                self.clock += self.speed * elapsed
             if self.demand:
                 self.active_j += (self.watts - idle) * elapsed
-                self.clock += self.speed * elapsed
                 self.busy_core_s += min(self.demand, self._threads) / 1000.0 * elapsed
         elif self.mode == ASLEEP:
             self.sleep_j += self.watts * elapsed

@@ -59,6 +59,8 @@ class Simulation:
         self._gone: list[Host] = []
         self._due: list[Due] = []
         self._sequence: int = 0
+        self._position: int = 0
+        """How many tasks have been submitted."""
         self._watts: float = 0.0
         self._power: Final = PowerTrace()
         self._digest: Final = Digest()
@@ -78,10 +80,10 @@ class Simulation:
         arrivals = self.trial.arrivals
         total = len(arrivals)
         due = self._due
-        position = 0
         steps = 0
         while True:
-            if not due and position == total and not self._worth_a_tick():
+            position = self._position
+            if not due and not self._more_to_come():
                 break
             if position == total and not self.engine.ledger.tasks:
                 break
@@ -92,7 +94,7 @@ class Simulation:
             if tick is not None and tick < time and (arrival is None or tick < arrival.time):
                 self._tell(ev.Tick(tick))
             elif arrival is not None and (next_due is None or _comes_first(arrival.time, next_due)):
-                position += 1
+                self._position = position + 1
                 self._tell(ev.TaskSubmitted(arrival.time, arrival.task))
             else:
                 heappop(due)
@@ -131,8 +133,10 @@ class Simulation:
         self._sequence += 1
         heappush(self._due, (time, kind, self._sequence, what, version))
 
-    def _worth_a_tick(self) -> bool:
-        """Whether time alone can still bring a task forward."""
+    def _more_to_come(self) -> bool:
+        """Whether anything can still happen that brings a task forward."""
+        if self._due or self._position < len(self.trial.arrivals):
+            return True
         return bool(self.engine.ledger.tasks) and self.engine.timers.substantial > 0
 
     def _happen(self, due: Due) -> None:
@@ -157,7 +161,8 @@ class Simulation:
 
     def _befall(self, happening: Happening) -> None:
         if isinstance(happening, ev.NodeJoined):
-            self._join(happening.node, happening.time)
+            if happening.node.name not in self._hosts:
+                self._join(happening.node, happening.time)
         elif isinstance(happening, ev.NodeLost):
             host = self._hosts.pop(happening.node, None)
             if host is None:
@@ -175,6 +180,9 @@ class Simulation:
 
     def _join(self, node: Node, time: float) -> None:
         host = Host(node.name, self._machines[node.machine], node.asleep, time)
+        for gone in self._gone:
+            if gone.name == node.name:
+                host.version = gone.version + 1  # what was announced for its former life must not happen in this one
         self._hosts[node.name] = host
         self._watts += host.watts
         self._power.change(time, self._watts)
@@ -212,6 +220,8 @@ class Simulation:
         self._change(host, time)
         seconds = host.begin_waking()
         self._changed(host, time)
+        if seconds == 0.0:
+            self._power.add(time, host.machine.profile.wake_j)
         host.version += 1
         self._at(time + seconds, WAKES, host.name, host.version)
 
@@ -300,18 +310,19 @@ class Simulation:
             self._tell(ev.ReadingArrived(time, name, host.watts, tasks))
         interval = self.policy.reading_interval_s
         assert interval is not None
-        if self.engine.ledger.tasks or len(self._arrival_of) > self._finished + self._ended_otherwise:
+        if self._more_to_come():  # else readings alone would keep a run with a task that never fits going for ever
             self._at(time + interval, MEASURED, "", 0)
 
     # -- the result --------------------------------------------------------------------------------------------------
 
     def _result(self) -> Result:
         end = self._last_end
-        hosts = [*self._hosts.values(), *self._gone]
+        hosts = [*self._gone, *self._hosts.values()]
+        counted = max(end, self._power.until)  # later than the end if nodes still changed while tasks waited in vain
         for host in hosts:
-            host.advance(end)
+            host.advance(counted)
         engine = self.engine
-        threads = sum(host.machine.profile.threads for host in hosts)
+        threads = sum({host.name: host.machine.profile.threads for host in hosts}.values())
         busy = sum(host.busy_core_s for host in hosts)
         waiting = len(engine.ledger.tasks)
         return Result(
@@ -328,7 +339,7 @@ class Simulation:
             proposals=engine.proposals,
             digest=self._digest.hex(),
             waits=self._waits,
-            power=self._power.series(end),
+            power=self._power.series(counted),
             assumptions=list(self.trial.assumptions),
         )
 

@@ -12,31 +12,39 @@ MOST_STEPS: Final = 2048
 class PowerTrace:
     """Joules per step of virtual time."""
 
-    __slots__ = ("_until", "joules", "step_s", "watts")
+    __slots__ = ("joules", "step_s", "until", "watts")
 
     def __init__(self) -> None:
         self.step_s: float = 0.0625
         self.joules: list[float] = []
         self.watts: float = 0.0
-        self._until: float = 0.0
+        self.until: float = 0.0
+        """How far it is drawn."""
 
     def change(self, time: float, watts: float) -> None:
         """From this moment the cluster draws so much."""
         self._draw_until(time)
         self.watts = watts
 
+    def add(self, time: float, joules: float) -> None:
+        """Joules that take no time count in the step that leads up to their moment."""
+        self._draw_until(time)
+        if not self.joules:
+            self.joules.append(0.0)
+        self.joules[-1] += joules
+
     def _draw_until(self, time: float) -> None:
-        while self._until < time:
+        while self.until < time:
             while time > self.step_s * MOST_STEPS:
                 self._join()
-            step = int(self._until / self.step_s)
+            step = int(self.until / self.step_s)
             while step >= len(self.joules):
                 self.joules.append(0.0)
             end = min(time, (step + 1) * self.step_s)
-            if end <= self._until:
+            if end <= self.until:
                 end = min(time, (step + 2) * self.step_s)
-            self.joules[step] += self.watts * (end - self._until)
-            self._until = end
+            self.joules[step] += self.watts * (end - self.until)
+            self.until = end
 
     def _join(self) -> None:
         if len(self.joules) % 2:

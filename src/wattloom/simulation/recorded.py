@@ -10,7 +10,7 @@ from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.simulation.trial import Arrival, Happening, SchedulerCost, Trial
 from wattloom.units import Joules, millicores
-from wattloom.workload.function import Function
+from wattloom.workload.function import Function, Variant
 from wattloom.workload.task import Task
 
 Key = tuple[str, str, str]
@@ -122,6 +122,8 @@ class Recorded:
         for function in self.functions.values():
             for variant in function.variants:
                 for machine in self.machines.values():
+                    if not _runs_on(function, variant, machine):
+                        continue
                     key = (function.name, variant.name, machine.name)
                     known = variant.seconds.get(machine.name, seen.get(key))
                     base[key] = known if known is not None else self._carried_over(key, variant.seconds, seen)
@@ -158,8 +160,10 @@ class Recorded:
             1
             for function in self.functions.values()
             for variant in function.variants
-            for machine in self.machines
-            if machine not in variant.seconds and (function.name, variant.name, machine) not in seen
+            for machine in self.machines.values()
+            if _runs_on(function, variant, machine)
+            and machine.name not in variant.seconds
+            and (function.name, variant.name, machine.name) not in seen
         )
         if carried:
             notes.append(f"{carried} run times were carried over from other machines by their speeds")
@@ -167,3 +171,9 @@ class Recorded:
         if unknown:
             notes.append(f"no power curve for {', '.join(unknown)}: their joules are missing")
         return notes
+
+
+def _runs_on(function: Function, variant: Variant, machine: MachineProfile) -> bool:
+    """Whether this build can run on this machine's architecture."""
+    asked = function.requirements.arch
+    return (not asked or machine.arch in asked) and (not variant.arch or machine.arch in variant.arch)

@@ -48,6 +48,7 @@ class Result(msgspec.Struct, frozen=True):
     makespan_s: float
     """From time 0 to the end of the last task."""
     energy: EnergySplit
+    """From time 0 to the makespan, or later if nodes still changed while tasks waited in vain."""
     tasks: TaskCounts
     wait_s: Quantiles
     """Submission to first start."""

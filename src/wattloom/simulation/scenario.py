@@ -4,6 +4,7 @@ Owns the form of a scenario file, its JSON schema and the errors that name a wro
 a seed is `arrivals` and `trial_of` here; the built-in ones are the files beside this module, in `scenarios/`.
 """
 
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,9 +16,10 @@ from wattloom.cluster.catalogue import MachineEntry
 from wattloom.errors import ScenarioError
 from wattloom.simulation.trial import SchedulerCost
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-NotNegative = Annotated[float, msgspec.Meta(ge=0)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
+# TOML can write inf and nan; a year of seconds and a terawatt are well below the limit.
+Positive = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
@@ -166,7 +168,45 @@ def parse(text: str, where: str) -> Scenario:
     try:
         return msgspec.toml.decode(text, type=Scenario)
     except msgspec.ValidationError as problem:
-        message, _, field = str(problem).partition(" - at `$")
-        raise ScenarioError(f"{where}: {field.rstrip('`').lstrip('.') or 'scenario'}", message) from problem
+        message, _, path = str(problem).partition(" - at `$")
+        field = _full_path(path.rstrip("`"), text, str(problem)).lstrip(".")
+        raise ScenarioError(f"{where}: {field or 'scenario'}", message) from problem
     except msgspec.DecodeError as problem:
         raise ScenarioError(where, f"is not TOML: {problem}") from problem
+
+
+def _full_path(path: str, text: str, message: str) -> str:
+    """A path with the names that msgspec leaves out: it writes `[...]` for an entry of a table of named things."""
+    parts = path.split("[...]")
+    whole = msgspec.toml.decode(text)
+    found = parts[0]
+    table = _walk(whole, parts[0])
+    for part in parts[1:]:
+        name = _wrong_entry(table, whole, message)
+        if name is None:
+            return path
+        found += f".{name}{part}"
+        table = _walk(table[name], part)
+    return found
+
+
+def _walk(table: Any, path: str) -> Any:
+    for name, number in re.findall(r"\.([^.\[]+)|\[(\d+)\]", path):
+        if not isinstance(table, dict | list):
+            break
+        table = table[name] if name else table[int(number)]
+    return table
+
+
+def _wrong_entry(table: Any, whole: Any, message: str) -> str | None:
+    """The entry that is enough to be refused: the others are taken out of the table, which is part of the whole."""
+    entries: dict[str, Any] = dict(table) if isinstance(table, dict) else {}
+    for name, entry in entries.items():
+        table.clear()
+        table[name] = entry
+        try:
+            msgspec.convert(whole, Scenario)
+        except msgspec.ValidationError as problem:
+            if str(problem) == message:
+                return name
+    return None

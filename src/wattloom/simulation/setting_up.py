@@ -23,7 +23,7 @@ from wattloom.workload.requirements import Requirements
 def trial_of(scenario: Scenario, seed: int, folder: Path = Path()) -> Trial:
     """Everything a simulation needs but the policy."""
     profiles = _profiles(scenario)
-    nodes = _nodes(scenario)
+    nodes = _nodes(scenario, {profile.name: profile for profile in profiles})
     functions, seconds = _functions(scenario, profiles)
     return Trial(
         name=scenario.name,
@@ -46,16 +46,17 @@ def trial_of(scenario: Scenario, seed: int, folder: Path = Path()) -> Trial:
 
 def _profiles(scenario: Scenario) -> list[MachineProfile]:
     """The machines that nodes are of, from the file or the catalogue."""
+    described: dict[str, MachineProfile] = {}
+    for name, entry in scenario.machines.items():
+        try:
+            described[name] = entry.profile(name, f"machines.{name}")
+        except InputError as problem:
+            raise ScenarioError(problem.field, problem.problem) from problem
     profiles: dict[str, MachineProfile] = {}
     for number, group in enumerate(scenario.nodes):
         name = group.machine
-        if name in profiles:
-            continue
-        if name in scenario.machines:
-            try:
-                profiles[name] = scenario.machines[name].profile(name, f"machines.{name}")
-            except InputError as problem:
-                raise ScenarioError(problem.field, problem.problem) from problem
+        if name in described:
+            profiles[name] = described[name]
         elif name in catalogue():
             profiles[name] = catalogue()[name]
         else:
@@ -64,9 +65,12 @@ def _profiles(scenario: Scenario) -> list[MachineProfile]:
     return list(profiles.values())
 
 
-def _nodes(scenario: Scenario) -> list[Node]:
+def _nodes(scenario: Scenario, profiles: dict[str, MachineProfile]) -> list[Node]:
     nodes: dict[str, Node] = {}
     for number, group in enumerate(scenario.nodes):
+        profile = profiles[group.machine]
+        if group.asleep and (profile.sleep_w is None or not profile.watts):
+            raise ScenarioError(f"nodes[{number}].asleep", f"{group.machine} has no sleeping power: it cannot sleep")
         for name in _names(group):
             if name in nodes:
                 raise ScenarioError(f"nodes[{number}].name", f"{name} is there twice; give each group a name")
@@ -114,9 +118,15 @@ def _functions(scenario: Scenario, profiles: list[MachineProfile]) -> tuple[list
         function = Function(name, _requirements(entry), tuple(variants))
         problem = function.problem()
         if problem is not None:
-            raise ScenarioError(f"functions.{name}.{problem[0]}", problem[1])
+            raise ScenarioError(f"functions.{name}.{_field_in_file(problem[0])}", problem[1])
         functions.append(function)
     return functions, truth
+
+
+def _field_in_file(field: str) -> str:
+    """Requirements have no table of their own in a file, and memory is in MiB there."""
+    field = field.removeprefix("requirements.")
+    return "memory_mib" if field == "memory" else field
 
 
 def _variants(entry: FunctionEntry) -> dict[str, VariantEntry]:

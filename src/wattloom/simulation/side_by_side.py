@@ -8,15 +8,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from ctypes import c_longlong
 from multiprocessing.context import BaseContext
 from typing import Any, Final
 
 import msgspec
 
+from wattloom.errors import PolicyError, WattloomError
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
 from wattloom.simulation.loop import Simulation
@@ -57,8 +59,22 @@ def run_all(trials: list[Trial], jobs: list[Job], progress: Progress | None, pro
 def run_one(trial: Trial, job: Job, progress: Progress | None = None) -> Result:
     """A fresh policy on a fresh engine."""
     policy = job.policy if job.policy is not None else load_policy(job.spec)
-    result = Simulation(trial, policy, progress=progress).run()
+    with blamed_on(policy, job.spec):
+        result = Simulation(trial, policy, progress=progress).run()
     return msgspec.structs.replace(result, policy=job.spec, seed=job.seed)
+
+
+@contextmanager
+def blamed_on(policy: Policy, spec: str) -> Iterator[None]:
+    """What goes wrong with a policy of the user's own is the policy's error, whatever it is."""
+    try:
+        yield
+    except WattloomError:
+        raise
+    except Exception as problem:
+        if type(policy).__module__.startswith("wattloom."):
+            raise
+        raise PolicyError(spec, f"failed: {type(problem).__name__}: {problem}") from problem
 
 
 def _workers(trials: list[Trial], jobs: list[Job]) -> int:

@@ -4,6 +4,8 @@ Owns the data a scenario file and a recorded log are both turned into: machines,
 true lengths, and what happens to nodes. The engine sees none of the truth.
 """
 
+from typing import Annotated
+
 import msgspec
 
 from wattloom.cluster.node import Node
@@ -33,9 +35,9 @@ class ColdStart(msgspec.Struct, frozen=True):
 class SchedulerCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What deciding costs: modelled, so that results are the same on every machine."""
 
-    seconds_per_proposal: float = 30e-6
-    seconds_per_reading: float = 5e-6
-    watts: float = 10.0
+    seconds_per_proposal: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 30e-6
+    seconds_per_reading: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 5e-6
+    watts: Annotated[float, msgspec.Meta(ge=0, le=1e6)] = 10.0
     """Draw of the core that decides, above idle."""
 
 

@@ -6,7 +6,7 @@ run times; what was learned about them lives in prediction.
 
 import msgspec
 
-from wattloom.workload.requirements import Requirements
+from wattloom.workload.requirements import Requirements, devices_problem
 
 
 class Variant(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -40,7 +40,11 @@ class Function(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
         if len({variant.name for variant in self.variants}) != len(self.variants):
             return "variants", "two builds have the same name"
         for variant in self.variants:
+            wrong = devices_problem(variant.devices)
+            if wrong is not None:
+                return f"variants.{variant.name}.{wrong[0]}", wrong[1]
             for machine, seconds in variant.seconds.items():
                 if not 0.0 < seconds < float("inf"):
                     return f"variants.{variant.name}.seconds.{machine}", f"must be positive, not {seconds}"
-        return self.requirements.problem()
+        wrong = self.requirements.problem()
+        return None if wrong is None else (f"requirements.{wrong[0]}", wrong[1])

@@ -3,9 +3,13 @@
 Owns the task as submitted. Where it is in its life is the engine's business.
 """
 
+from typing import Final
+
 import msgspec
 
 from wattloom.workload.requirements import Requirements
+
+MOST_PRIORITY: Final = 1_000_000_000
 
 
 class Task(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -38,12 +42,16 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
             return "id", "must not be empty"
         if not 0.0 <= self.energy_weight <= 1.0:
             return "energy_weight", f"must be between 0 and 1, not {self.energy_weight}"
-        if self.deadline_s is not None and not self.deadline_s > 0.0:
+        if not -MOST_PRIORITY <= self.priority <= MOST_PRIORITY:
+            return "priority", f"must be between -{MOST_PRIORITY} and {MOST_PRIORITY}, not {self.priority}"
+        if self.deadline_s is not None and not 0.0 < self.deadline_s < float("inf"):
             return "deadline_s", f"must be positive, not {self.deadline_s}"
         if not 0.0 <= self.defer_s < float("inf"):
             return "defer_s", f"must not be negative, not {self.defer_s}"
-        if self.retries < 0 or self.infrastructure_retries < 0:
-            return "retries", "must not be negative"
+        if self.retries < 0:
+            return "retries", f"must not be negative, not {self.retries}"
+        if self.infrastructure_retries < 0:
+            return "infrastructure_retries", f"must not be negative, not {self.infrastructure_retries}"
         if self.id in self.after:
             return "after", "names the task itself"
         wrong = self.requirements.problem() if self.requirements is not None else None

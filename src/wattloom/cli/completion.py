@@ -1,0 +1,22 @@
+"""`wattloom completion`: the script that teaches a shell to complete commands, policies and scenarios."""
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command(short_help="Print the script that completes commands in your shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell. It completes commands, options, policies and scenarios.
+
+    \b
+    Examples:
+      wattloom completion bash >> ~/.bashrc
+      wattloom completion zsh >> ~/.zshrc
+      wattloom completion fish > ~/.config/fish/completions/wattloom.fish
+    """
+    from wattloom.cli.main import cli
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(cli, {}, "wattloom", "_WATTLOOM_COMPLETE").source())

@@ -1,0 +1,56 @@
+"""Errors in words: what is wrong, what to do about it, and the exit code.
+
+Owns the exit codes: 2 for what the user can put right, 1 for the rest, 130 after Ctrl-C.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from errno import EPIPE
+from typing import Final
+
+import click
+
+from wattloom.errors import InputError, LogError, MissingExtra, PolicyError, ScenarioError, WattloomError
+
+BAD_INPUT: Final = 2
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+
+WHAT_TO_DO: Final[dict[type[WattloomError], str]] = {
+    ScenarioError: "`wattloom scenarios` lists the built-in ones, `wattloom scenarios show NAME` prints one, "
+    "`wattloom scenarios schema` says which fields there are",
+    PolicyError: "`wattloom policies` lists the policies and their options",
+    LogError: "`wattloom simulate SCENARIO --log FILE` writes a log that can be read back",
+    InputError: "`{command} --help` says what each option takes",
+}
+
+
+@contextmanager
+def failures_in_words(ctx: click.Context) -> Iterator[None]:
+    """Whatever a user can cause ends in a sentence, not in a traceback."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        ctx.exit(INTERRUPTED)
+    except WattloomError as problem:
+        _say(str(problem), _what_to_do(problem).format(command=_typed(ctx)))
+        ctx.exit(BAD_INPUT if isinstance(problem, InputError | MissingExtra) else FAILED)
+    except OSError as problem:
+        if problem.errno == EPIPE or problem.filename is None:
+            raise
+        _say(f"{problem.filename}: {problem.strerror}", "check the path and who may read or write it")
+        ctx.exit(BAD_INPUT)
+
+
+def _what_to_do(problem: WattloomError) -> str:
+    return next((words for kind, words in WHAT_TO_DO.items() if isinstance(problem, kind)), "")
+
+
+def _typed(ctx: click.Context) -> str:
+    return f"{ctx.command_path} {ctx.invoked_subcommand or ''}".strip()
+
+
+def _say(problem: str, what_to_do: str) -> None:
+    click.echo(f"error: {problem}", err=True)
+    if what_to_do:
+        click.echo(f"  try: {what_to_do}", err=True)

@@ -1,0 +1,97 @@
+"""The `wattloom` command: finds the module of the command that was typed, and turns errors into words and exit codes.
+
+Owns the list of commands. A command's module is loaded when it is used, so that `wattloom --help` answers at once.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+COMMANDS: Final = {
+    "simulate": "Run a scenario under one policy.",
+    "compare": "Run several policies on the very same work.",
+    "replay": "Say what a log cost, and what it would have cost under another policy.",
+    "why": "Say why a task went where it went.",
+    "policies": "List the policies and their options.",
+    "scenarios": "List, print and describe scenarios.",
+    "machines": "List the machines of the catalogue.",
+    "completion": "Print the script that completes commands in your shell.",
+}
+"""Each command and its line in the help; `wattloom.cli.<name>` holds the command `<name>`."""
+
+EXAMPLES: Final = """\b
+Examples:
+  wattloom scenarios
+  wattloom simulate hsc-cpu --policy least-joules
+  wattloom compare hsc-cpu --policies spread,pack,least-joules --report out
+  wattloom simulate hsc-cpu --log run.log && wattloom why t001 --log run.log
+"""
+
+
+class Commands(click.Group):
+    """Commands that are loaded when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"wattloom.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as problem:
+            raise click.UsageError(f"{problem.message} {_instead(args[0])}", ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from wattloom.cli.failing import failures_in_words
+
+        with failures_in_words(ctx):
+            return super().invoke(ctx)
+
+
+def _instead(wrong: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(wrong, COMMANDS, n=1)
+    return f"Did you mean {close[0]!r}?" if close else "`wattloom --help` lists the commands."
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        import wattloom
+
+        click.echo(f"wattloom {wattloom.__version__}")
+        ctx.exit()
+
+
+@click.command(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."
+)
+def cli() -> None:
+    """Energy-aware scheduling: compare policies, replay logs, ask why."""
+
+
+def main() -> None:
+    """Where the installed command begins."""
+    try:
+        cli(prog_name="wattloom")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""`wattloom simulate`: one scenario, one policy."""
+
+from pathlib import Path
+
+import click
+
+from wattloom.cli.options import LOG_FILE, as_json, policy_names, scenario_argument
+
+
+@click.command(short_help="Run a scenario under one policy.")
+@scenario_argument
+@click.option(
+    "--policy",
+    shell_complete=policy_names,
+    default="least-joules",
+    show_default=True,
+    metavar="P",
+    help="A policy: NAME, NAME:key=value,... or FILE.py:Class.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the tasks and their lengths."
+)
+@click.option("--log", type=LOG_FILE, metavar="F", help="Write every event and decision to this file.")
+@as_json
+def simulate(scenario: str, policy: str, seed: int, log: Path | None, as_json: bool) -> None:
+    """Run a scenario under one policy, in virtual time.
+
+    SCENARIO is a built-in one (`wattloom scenarios` lists them) or a TOML file. The same seed gives the same output,
+    bit for bit. A log can be replayed under another policy (`wattloom replay`) and asked about (`wattloom why`).
+
+    \b
+    Examples:
+      wattloom simulate hsc-cpu
+      wattloom simulate hsc-cpu --policy marginal-energy:tdp=true,guarantee=0.8 --seed 3
+      wattloom simulate my.toml --policy mine.py:MyPolicy --log run.log --json
+    """
+    from wattloom import api
+    from wattloom.cli.printing import print_json
+    from wattloom.cli.progress import progress_bar
+
+    with progress_bar(f"{policy} on {Path(scenario).name}") as progress:
+        result = api.simulate(scenario, policy, seed, log, progress)
+    if as_json:
+        print_json(result.to_json())
+        return
+    from wattloom.cli.results import print_result
+
+    print_result(result)
+    if log is not None:
+        click.echo(f"Log: {log}  (wattloom why TASK --log {log}, wattloom replay {log} --policy P)")

@@ -1,0 +1,265 @@
+"""The page: a comparison as HTML that needs nothing beside it.
+
+Owns what is said and in which order. No time of day is on it, so the same comparison gives the same page.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable
+from html import escape
+
+import wattloom
+from wattloom.report.figures import figure, percent, plural, spread
+from wattloom.report.pictures import Picture
+from wattloom.report.style import CSS
+from wattloom.simulation.comparison import Comparison, MachineUse, Row
+
+PARTS = ("active", "idle", "sleep", "wake", "scheduler")
+
+
+def page(comparison: Comparison, pictures: list[Picture], command: str) -> str:
+    """The whole document."""
+    title = comparison.title or comparison.scenario
+    body = [
+        _header(comparison, title),
+        _tiles(comparison),
+        *(_figure(picture) for picture in pictures),
+        _section("All figures", _energy_table(comparison), _service_table(comparison), _undone(comparison)),
+        _section("Measured or modelled?", _provenance(comparison), _machines_table(comparison.machines)),
+        _section("What was assumed", *_assumptions(comparison)),
+        _section("How this page was made", *_making(comparison, command)),
+        f"<footer>Wattloom {escape(wattloom.__version__)}. Every figure on this page is modelled.</footer>",
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)} - Wattloom</title>\n<style>\n{CSS}\n</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+# -- parts of the page ------------------------------------------------------------------------------------------------
+
+
+def _header(comparison: Comparison, title: str) -> str:
+    nodes = sum(use.nodes for use in comparison.machines)
+    runs = comparison.rows[0].runs
+    tasks = plural(round(sum(run.tasks.submitted for run in runs) / len(runs)), "task")
+    cluster = f"{plural(nodes, 'node')} of {plural(len(comparison.machines), 'machine type')}"
+    policies = plural(len(comparison.rows), "policy", "policies")
+    seeds = "one seed" if len(runs) == 1 else f"means over {len(runs)} seeds"
+    return (
+        f'<header>\n<p class="eyebrow">Wattloom &middot; comparison of policies</p>\n<h1>{escape(title)}</h1>\n'
+        f'<p class="lead">{escape(comparison.sentence)}</p>\n'
+        f'<p class="note">Scenario <code>{escape(comparison.scenario)}</code>: {tasks} on {cluster}, {policies}, '
+        f"{seeds}. Modelled by the simulator.</p>\n</header>"
+    )
+
+
+def _tiles(comparison: Comparison) -> str:
+    best = comparison.best
+    reference = comparison.row(comparison.reference)
+    fastest = min(comparison.rows, key=lambda row: (-row.finished, row.makespan_s))
+    tiles = [
+        ("Energy saved", *_saved(comparison, best, reference)),
+        ("Energy", f"{figure(best.energy.watt_hours()['total'])} Wh", f"with {best.policy}"),
+        ("Makespan", f"{figure(best.makespan_s)} s", _against_fastest(best, fastest)),
+        (
+            "Waiting, 95th percentile",
+            f"{figure(best.wait_s.p95)} s",
+            f"{figure(reference.wait_s.p95)} s with {reference.policy}",
+        ),
+    ]
+    return '<dl class="tiles">\n' + "\n".join(_tile(number, *tile) for number, tile in enumerate(tiles)) + "\n</dl>"
+
+
+def _saved(comparison: Comparison, best: Row, reference: Row) -> tuple[str, str]:
+    if best is reference or best.finished != reference.finished:
+        return "-", "the reference is the best" if best is reference else "the reference finished fewer tasks"
+    return f"{comparison.saving(best, reference):.1%}", f"{best.policy} against {reference.policy}"
+
+
+def _against_fastest(best: Row, fastest: Row) -> str:
+    if best is fastest or fastest.makespan_s <= 0.0:
+        return "the shortest of all"
+    return f"{percent(best.makespan_s / fastest.makespan_s - 1.0)} against the fastest, {fastest.policy}"
+
+
+def _tile(number: int, name: str, value: str, more: str) -> str:
+    first = ' class="first"' if number == 0 else ""
+    return (
+        f'<div{first}><dt>{escape(name)}</dt><dd class="value">{escape(value)}</dd>'
+        f'<dd class="more">{escape(more)}</dd></div>'
+    )
+
+
+def _figure(picture: Picture) -> str:
+    return _section(
+        picture.title,
+        "<figure>\n<picture>"
+        f'<source media="screen and (prefers-color-scheme: dark)" srcset="{_data_uri(picture.dark)}">'
+        f'<img src="{_data_uri(picture.light)}" alt="{escape(picture.alt)}"></picture>\n'
+        f"<figcaption>{escape(picture.caption)} File: <code>{picture.name}.png</code>.</figcaption>\n</figure>",
+    )
+
+
+def _data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{b64encode(png).decode()}"
+
+
+def _section(title: str, *blocks: str) -> str:
+    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(block for block in blocks if block) + "\n</section>"
+
+
+def _energy_table(comparison: Comparison) -> str:
+    numbers = ["energy, Wh", *PARTS, f"saving vs. {comparison.reference}", "makespan, s", "utilisation"]
+    several = len(comparison.seeds) > 1
+    means = f" Means over {len(comparison.seeds)} seeds, ± one standard deviation." if several else ""
+    caption = f"Energy in watt-hours, best first. Saving: (reference - policy) / reference.{means}"
+    return _policies_table(comparison, caption, numbers, _energy_cells)
+
+
+def _energy_cells(comparison: Comparison, row: Row) -> list[str]:
+    seeds = len(comparison.seeds)
+    energy = row.energy.watt_hours()
+    return [
+        spread(energy["total"], row.energy_wh_spread, seeds),
+        *(figure(energy[part]) for part in PARTS),
+        _saving(comparison, row),
+        spread(row.makespan_s, row.makespan_s_spread, seeds),
+        f"{row.utilisation:.1%}",
+    ]
+
+
+def _service_table(comparison: Comparison) -> str:
+    numbers = ["wait p50, s", "wait p95, s", "wait p99, s", "slowdown p50", "slowdown p95", "slowdown p99"]
+    numbers += ["finished", "failed", "waiting"]
+    caption = (
+        "What the tasks got for it. Wait: submission to start. Slowdown: submission to end, over the shortest possible "
+        "run time on this cluster. Tasks of all seeds together."
+    )
+    return _policies_table(comparison, caption, numbers, _service_cells)
+
+
+def _service_cells(comparison: Comparison, row: Row) -> list[str]:
+    return [
+        *(figure(value) for value in (row.wait_s.p50, row.wait_s.p95, row.wait_s.p99)),
+        *(figure(value) for value in (row.slowdown.p50, row.slowdown.p95, row.slowdown.p99)),
+        f"{row.finished:,}",
+        f"{sum(run.tasks.failed for run in row.runs):,}",
+        f"{sum(run.tasks.waiting for run in row.runs):,}",
+    ]
+
+
+def _policies_table(
+    comparison: Comparison, caption: str, numbers: list[str], cells: Callable[[Comparison, Row], list[str]]
+) -> str:
+    rows: list[str] = []
+    for row in comparison.by_energy:
+        best = row is comparison.best
+        badge = "best" if best else "reference" if row.policy == comparison.reference else ""
+        shown = f' <span class="badge">{badge}</span>' if badge else ""
+        opening = '<tr class="best">' if best else "<tr>"
+        name = f'<th scope="row">{escape(row.policy)}{shown}</th>'
+        rows.append(f"{opening}{name}{_numbers(cells(comparison, row))}</tr>")
+    return _table(caption, ["policy"], numbers, rows)
+
+
+def _numbers(cells: list[str]) -> str:
+    return "".join(f'<td class="n">{escape(cell)}</td>' for cell in cells)
+
+
+def _saving(comparison: Comparison, row: Row) -> str:
+    against = comparison.row(comparison.reference)
+    if row is against or row.finished != against.finished:
+        return "-"
+    return percent(comparison.saving(row, against))
+
+
+def _undone(comparison: Comparison) -> str:
+    undone = [row.policy for row in comparison.rows if not comparison.comparable(row)]
+    if not undone:
+        return ""
+    names = escape(", ".join(undone))
+    return f'<p class="note">Finished fewer tasks than the best, so their energy is not comparable: {names}.</p>'
+
+
+def _provenance(comparison: Comparison) -> str:
+    return (
+        "<p>Everything is <strong>modelled</strong>; nothing was measured for this page. The simulator runs Wattloom's "
+        "engine in virtual time: run times come from the scenario, power from the curves of the machines below, by the "
+        "cores in use. Energy counts the whole cluster from the first second to the end of the last task, the "
+        "scheduler's own decisions included. Below, <em>measured</em> means that others measured and published the "
+        "curve, <em>estimated</em> that it was put together from less.</p>"
+    )
+
+
+def _machines_table(machines: list[MachineUse]) -> str:
+    rows = [_machine_row(use) for use in machines]
+    return _table(
+        "Machines of the cluster and the sources of their curves.",
+        ["machine", "architecture"],
+        ["nodes", "cores / threads", "idle, W", "full, W", "sleep, W"],
+        rows,
+        ["curve", "source"],
+    )
+
+
+def _machine_row(use: MachineUse) -> str:
+    profile = use.profile
+    known = bool(profile.watts)
+    sizes = [f"{use.nodes:,}", f"{profile.cores} / {profile.threads}"]
+    watts = [figure(profile.watts[0][1]), figure(profile.watts[-1][1])] if known else ["unknown", "unknown"]
+    sleep = "cannot" if profile.sleep_w is None else figure(profile.sleep_w)
+    return (
+        f'<tr><th scope="row">{escape(profile.name)}</th><td>{escape(profile.arch)}</td>'
+        f"{_numbers([*sizes, *watts, sleep])}"
+        f"<td>{escape(profile.provenance)}, {escape(profile.quantity)}</td>"
+        f'<td class="wide">{escape(profile.source or "none given")}</td></tr>'
+    )
+
+
+def _assumptions(comparison: Comparison) -> list[str]:
+    assumed = _list(comparison.assumptions) or "<p>The scenario states no assumptions.</p>"
+    sources = _list(comparison.sources)
+    return [assumed, f"<h3>Sources of the scenario</h3>\n{sources}" if sources else ""]
+
+
+def _list(items: list[str]) -> str:
+    return "<ul>\n" + "\n".join(f"<li>{escape(item)}</li>" for item in items) + "\n</ul>" if items else ""
+
+
+def _making(comparison: Comparison, command: str) -> list[str]:
+    seeds = ", ".join(str(seed) for seed in comparison.seeds)
+    made = (
+        f"<p>This command makes the same page again, bit for bit:</p>\n<pre>{escape(command)}</pre>" if command else ""
+    )
+    version = (
+        f"<p>Wattloom {escape(wattloom.__version__)}; {'seed' if len(comparison.seeds) == 1 else 'seeds'} {seeds}.</p>"
+    )
+    runs = [_run_row(row, number) for row in comparison.by_energy for number in range(len(row.runs))]
+    table = _table(
+        "A digest is a fingerprint of all placements in their order: equal digests, equal decisions.",
+        ["policy"],
+        ["seed", "energy, Wh", "makespan, s", "decisions"],
+        runs,
+        ["digest"],
+    )
+    return [made, version, f"<details open>\n<summary>Every run and its digest</summary>\n{table}\n</details>"]
+
+
+def _run_row(row: Row, number: int) -> str:
+    run = row.runs[number]
+    cells = [str(run.seed), figure(run.energy.watt_hours()["total"]), figure(run.makespan_s), f"{run.decisions:,}"]
+    return f'<tr><th scope="row">{escape(row.policy)}</th>{_numbers(cells)}<td><code>{run.digest}</code></td></tr>'
+
+
+def _table(caption: str, names: list[str], numbers: list[str], rows: list[str], more: list[str] | None = None) -> str:
+    heads = [f'<th scope="col">{escape(name)}</th>' for name in names]
+    heads += [f'<th scope="col" class="n">{escape(name)}</th>' for name in numbers]
+    heads += [f'<th scope="col">{escape(name)}</th>' for name in more or []]
+    body = "\n".join(rows)
+    return (
+        f'<div class="scroll"><table>\n<caption>{escape(caption)}</caption>\n'
+        f"<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
+    )

@@ -1,0 +1,86 @@
+"""Small policies for tests of the engine: one lets nodes sleep, one waits, one misbehaves, one follows a script.
+
+Owns nothing of scheduling. As every policy they remember nothing: chance comes from the task's name and the time.
+"""
+
+from collections.abc import Callable
+from zlib import crc32
+
+from wattloom.cluster.node_class import NodeClass
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
+from wattloom.energy.forecast import Unknown
+from wattloom.policies.marginal_energy import MarginalEnergy
+from wattloom.policies.protocol import Policy, Proposal, Refusal
+from wattloom.policies.view import Ask, View
+from wattloom.prediction.outlook import Outlook
+
+
+class Lingering(MarginalEnergy):
+    """Idle nodes sleep after half a minute."""
+
+    name = "lingering"
+    summary = "for tests: marginal-energy, and idle nodes sleep after 30 s"
+
+    def linger(self, cls: NodeClass, view: View) -> float | None:
+        return 30.0
+
+
+class Hesitant(Lingering):
+    """Every third task waits first, though there may be room: 20 s, or as long as it may be held back."""
+
+    name = "hesitant"
+    summary = "for tests: every third task waits a while first"
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        until = ask.submitted + (ask.task.defer_s or 20.0)
+        if crc32(ask.task.id.encode()) % 3 == 0 and view.time < until:
+            return Refusal(Reason.WAITING_IS_CHEAPER, until)
+        return super().propose(ask, view)
+
+
+class Moody(Lingering):
+    """Now and then it raises, proposes nonsense, or refuses without a reason in the cluster."""
+
+    name = "moody"
+    summary = "for tests: fails, lies and refuses now and then"
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        mood = crc32(f"{ask.task.id} {view.time}".encode()) % 12
+        if mood == 0:
+            raise RuntimeError("not today")
+        if mood == 1:
+            return Proposal("no-such-node", 0.0)
+        if mood == 2 and view.names():
+            return Proposal(view.names()[-1], float("nan"))
+        if mood == 3:
+            return Refusal(Reason.WAITING_IS_CHEAPER)
+        if mood == 4:
+            return Refusal(Reason.NO_ROOM, until=view.time - 1.0)
+        return super().propose(ask, view)
+
+    def linger(self, cls: NodeClass, view: View) -> float | None:
+        mood = crc32(f"{view.time}".encode()) % 4
+        if mood == 0:
+            raise RuntimeError("not now")
+        return (0.0, -1.0, float("nan"))[mood - 1]
+
+
+class Scripted(Policy):
+    """Answers as a function given by the test does."""
+
+    name = "scripted"
+    summary = "for tests: as the script says"
+
+    def __init__(self, script: Callable[[Ask, View], Proposal | Refusal], linger_s: float | None = None) -> None:
+        self.script = script
+        self.linger_s = linger_s
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        return self.script(ask, view)
+
+    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+        return 0.0
+
+    def linger(self, cls: NodeClass, view: View) -> float | None:
+        return self.linger_s

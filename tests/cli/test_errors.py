@@ -1,0 +1,140 @@
+"""Errors go to stderr, name what is wrong and what to do, and set the exit code. No tracebacks."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import SCENARIO, Wattloom
+
+from wattloom.errors import InvariantBroken
+
+POLICY = """
+from wattloom import RankingPolicy
+
+class Fails(RankingPolicy):
+    name = "fails"
+    summary = "divides by zero"
+    def cost(self, shape, site, outlook):
+        return 1 / 0
+
+class Nameless(RankingPolicy):
+    def cost(self, shape, site, outlook):
+        return 1.0
+"""
+
+
+def refused(wattloom: Wattloom, *words: object) -> str:
+    result = wattloom(*words)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert "\n  try: " in result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (("count = 60", "count = 60\nfrequency = 3"), "arrivals[0]"),
+        (("rate_per_s = 0.8", "rate_per_s = -1"), "arrivals[0].rate_per_s"),
+        (('machine = "small"', 'machine = "smal"'), "nodes[1].machine"),
+        (("functions = { f = 1 }", "functions = { g = 1 }"), "arrivals[0].functions.g"),
+        (("work_s = 10", 'work_s = "ten"'), "functions"),
+        (("cores = 4\nthreads", "cores = 0\nthreads"), "machines.big.cores"),
+    ],
+)
+def test_a_wrong_scenario_field_is_named(
+    change: tuple[str, str], field: str, tmp_path: Path, wattloom: Wattloom
+) -> None:
+    path = tmp_path / "wrong.toml"
+    assert change[0] in SCENARIO
+    path.write_text(SCENARIO.replace(*change))
+    assert field in refused(wattloom, "simulate", path)
+
+
+def test_an_unknown_scenario_lists_the_known_ones(wattloom: Wattloom) -> None:
+    assert "hsc-cpu" in refused(wattloom, "simulate", "no-such-scenario")
+    assert "hsc-cpu" in refused(wattloom, "scenarios", "show", "no-such-scenario")
+
+
+@pytest.mark.parametrize("content", [b"name = [", b"\xff\xfe\x00"])
+def test_a_file_that_is_not_toml_is_refused(content: bytes, tmp_path: Path, wattloom: Wattloom) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_bytes(content)
+    assert str(path) in refused(wattloom, "simulate", path)
+
+
+def test_a_folder_is_no_scenario_and_no_log(tmp_path: Path, wattloom: Wattloom) -> None:
+    refused(wattloom, "simulate", tmp_path)
+    refused(wattloom, "replay", tmp_path)
+
+
+def test_an_unknown_policy_or_option_is_named(scenario: Path, wattloom: Wattloom) -> None:
+    assert "marginal-energy" in refused(wattloom, "simulate", scenario, "--policy", "marginal-enrgy")
+    assert "guarante" in refused(wattloom, "simulate", scenario, "--policy", "marginal-energy:guarante=1")
+
+
+def test_a_policy_file_that_raises_is_the_users_error(scenario: Path, tmp_path: Path, wattloom: Wattloom) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("raise ValueError('boom')")
+    assert "boom" in refused(wattloom, "simulate", scenario, "--policy", f"{path}:Mine")
+    path.write_text(POLICY)
+    assert "ZeroDivisionError" in refused(wattloom, "simulate", scenario, "--policy", f"{path}:Fails")
+    assert "ZeroDivisionError" in refused(wattloom, "compare", scenario, "--policies", f"fifo,{path}:Fails")
+    refused(wattloom, "simulate", scenario, "--policy", f"{path}:Nameless")
+
+
+def test_a_log_that_cannot_be_written_is_refused(scenario: Path, tmp_path: Path, wattloom: Wattloom) -> None:
+    nowhere = tmp_path / "no" / "such" / "folder.log"
+    assert str(nowhere) in refused(wattloom, "simulate", scenario, "--log", nowhere)
+    refused(wattloom, "simulate", scenario, "--log", tmp_path)
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(
+    scenario: Path, tmp_path: Path, wattloom: Wattloom
+) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("")
+    assert "report" in refused(wattloom, "compare", scenario, "--report", occupied / "folder")
+
+
+def test_a_policy_given_twice_is_refused(scenario: Path, wattloom: Wattloom) -> None:
+    assert "fifo is given twice" in refused(wattloom, "compare", scenario, "--policies", "fifo,fifo")
+
+
+def test_a_reference_that_is_not_compared_is_refused(scenario: Path, wattloom: Wattloom) -> None:
+    refused(wattloom, "compare", scenario, "--policies", "fifo,pack", "--reference", "spread")
+
+
+def test_a_file_that_is_no_log_is_refused(scenario: Path, wattloom: Wattloom) -> None:
+    assert "not a Wattloom log" in refused(wattloom, "replay", scenario)
+
+
+def test_a_task_that_is_not_in_the_log_is_refused(log: Path, wattloom: Wattloom) -> None:
+    assert "t9999" in refused(wattloom, "why", "t9999", "--log", log)
+
+
+def test_a_mistyped_command_gets_a_suggestion(wattloom: Wattloom) -> None:
+    result = wattloom("simulat")
+    assert result.exit_code == 2
+    assert "simulate" in result.stderr
+
+
+def test_what_is_not_the_users_fault_exits_with_1(
+    scenario: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise InvariantBroken("two and two make five")
+
+    monkeypatch.setattr("wattloom.api.simulate", broken)
+    result = wattloom("simulate", scenario)
+    assert result.exit_code == 1
+    assert result.stderr == "error: two and two make five\n"
+
+
+def test_ctrl_c_is_quiet(scenario: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wattloom.api.simulate", interrupted)
+    result = wattloom("simulate", scenario)
+    assert (result.exit_code, result.output) == (130, "")

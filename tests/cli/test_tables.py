@@ -1,0 +1,83 @@
+"""What people see."""
+
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Wattloom
+
+from wattloom.cli.why import WORDS
+from wattloom.cluster.reasons import Reason
+
+
+def test_compare_sorts_by_energy_and_marks_the_best(scenario: Path, wattloom: Wattloom) -> None:
+    shown = wattloom("compare", scenario, "--policies", "spread,fifo,pack,least-joules").stdout
+    energies = [float(line.split()[-11].replace(",", "")) for line in shown.splitlines() if line.endswith("60/60 ")]
+    assert len(energies) == 4
+    assert energies == sorted(energies)
+    assert shown.count("★") == 1
+    assert shown.index("★") < shown.index("reference")
+
+
+def test_compare_says_what_the_figures_are_and_what_was_assumed(scenario: Path, wattloom: Wattloom) -> None:
+    shown = wattloom("compare", scenario, "--policies", "spread,pack").stdout
+    assert "modelled by the simulator" in shown
+    assert "1 assumption" in shown
+    assert shown.strip().splitlines()[-1].startswith(("pack saves", "spread saves"))
+
+
+def test_compare_gives_spreads_over_several_seeds(scenario: Path, wattloom: Wattloom) -> None:
+    assert "±" in wattloom("compare", scenario, "--policies", "spread,pack", "--seeds", 2).stdout
+
+
+@pytest.mark.parametrize("columns", [80, 100, 140])
+def test_a_narrow_terminal_gets_a_narrow_table(
+    columns: int, scenario: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    policies = "spread,marginal-energy:tdp=false,guarantee=0.8"
+    compared = wattloom("compare", scenario, "--policies", policies).stdout
+    listed = wattloom("machines").stdout
+    assert max(map(len, [*compared.splitlines(), *listed.splitlines()])) <= columns
+    assert "marginal-energy:" in compared
+    assert "xeon-e5-2699v4-2s" in listed
+
+
+def test_why_reads_like_a_sentence(log: Path, wattloom: Wattloom) -> None:
+    shown = wattloom("why", "t01", "--log", log).stdout
+    assert "pack sent t01 (f) to " in shown
+    assert "taken" in shown
+    assert " J" in shown
+
+
+def test_every_reason_has_words_for_people() -> None:
+    assert set(WORDS) == set(Reason)
+
+
+def test_replay_says_whether_the_decisions_are_the_same(log: Path, wattloom: Wattloom) -> None:
+    shown = wattloom("replay", log, "--policy", "fifo").stdout
+    assert "lead to the recorded decisions again" in shown
+    assert "Assumed:" in shown
+
+
+def test_simulate_prints_energy_and_its_parts(scenario: Path, wattloom: Wattloom) -> None:
+    shown = wattloom("simulate", scenario).stdout
+    assert "60 of 60 finished" in shown
+    assert all(part in shown for part in ("active", "idle", "sleep", "wake", "scheduler"))
+
+
+@pytest.mark.parametrize("command", ["policies", "scenarios", "machines"])
+def test_lists_are_printed_as_tables(command: str, wattloom: Wattloom) -> None:
+    result = wattloom(command)
+    assert result.exit_code == 0
+    assert {"policies": "least-joules", "scenarios": "hsc-cpu", "machines": "x86_64"}[command] in result.stdout
+
+
+def test_scenarios_show_prints_the_file_as_it_is(wattloom: Wattloom) -> None:
+    from wattloom.simulation.scenario import text_of
+
+    assert wattloom("scenarios", "show", "hsc-cpu").stdout == text_of("hsc-cpu")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str, wattloom: Wattloom) -> None:
+    assert "_WATTLOOM_COMPLETE" in wattloom("completion", shell).stdout

@@ -1,0 +1,128 @@
+"""The index finds what a scan over all nodes finds, whatever moved."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from wattloom.cluster import index as index_module
+from wattloom.cluster.index import Index, Rank
+from wattloom.cluster.machine import Machine
+from wattloom.cluster.node_class import Mode
+from wattloom.cluster.site import Site
+from wattloom.testing.builders import CONCAVE, CONVEX, LINEAR, node
+
+MACHINES = [Machine(profile) for profile in (LINEAR, CONCAVE, CONVEX)]
+
+MOVES = st.lists(
+    st.tuples(st.sampled_from(["add", "remove", "take", "give", "mode", "change", "ask"]), st.integers(0, 200)),
+    max_size=120,
+)
+
+
+def cost(site: Site) -> Rank | None:
+    """Many ties on purpose; full sites have none."""
+    if site.demand >= 4_000 or site.mode == Mode.HELD:
+        return None
+    return float(site.demand // 2_000), -float(site.mode)
+
+
+def brute_force(index: Index) -> str | None:
+    """The stated rule over all nodes: cost, second key, name."""
+    ranked: list[tuple[float, float, str]] = []
+    for name, state in index.nodes.items():
+        assert state.site is not None
+        rank = cost(state.site)
+        if rank is not None:
+            ranked.append((*rank, name))
+    return min(ranked)[2] if ranked else None
+
+
+def move(index: Index, what: str, number: int) -> None:
+    names = sorted(index.nodes)
+    name = names[number % len(names)] if names else ""
+    if what == "add":
+        fresh = f"n{number}"
+        if fresh not in index.nodes:
+            machine = MACHINES[number % 3]
+            index.add(node(fresh, machine.profile, labels={"rack": str(number % 2)}), machine)
+        return
+    if not names:
+        return
+    state = index.nodes[name]
+    if what == "remove":
+        index.remove(state)
+    elif what == "change":
+        machine = MACHINES[number % 2]
+        index.reclassify(state, node(name, machine.profile), machine)
+    elif what in ("take", "give", "mode"):
+        if what == "take":
+            state.demand += 1_000
+        elif what == "give":
+            state.demand = max(0, state.demand - 1_000)
+        else:
+            state.mode = Mode(number % 4)
+        index.place(state)
+
+
+def agree(index: Index) -> None:
+    ranking = index.ranking(0, cost)
+    best = ranking.best()
+    assert (None if best is None else best.first()) == brute_force(index)
+    walked = [site.first() for site in ranking.walk()]
+    assert walked[:1] == ([] if best is None else [best.first()])
+    assert len(set(walked)) == len(walked)
+
+
+@given(MOVES)
+def test_the_best_site_is_the_one_a_scan_over_all_nodes_finds(moves: list[tuple[str, int]]) -> None:
+    index = Index()
+    for what, number in moves:
+        move(index, what, number)
+        if what == "ask":
+            agree(index)
+    agree(index)
+
+
+@settings(max_examples=50)
+@given(MOVES)
+def test_it_is_still_found_when_the_index_has_been_trimmed(moves: list[tuple[str, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_module, "FRESH_LIMIT", 3)
+        patch.setattr(index_module, "EMPTY_LIMIT", 2)
+        patch.setattr(index_module, "CLASSES_LIMIT", 2)
+        index = Index()
+        index._most_classes = 2
+        for what, number in moves:
+            move(index, what, number)
+            if what == "ask":
+                agree(index)
+            sites = {id(state.site) for state in index.nodes.values()}
+            assert {id(site) for site in index.sites()} == sites
+        agree(index)
+
+
+@given(MOVES)
+def test_watts_counts_and_names_are_those_of_the_nodes(moves: list[tuple[str, int]]) -> None:
+    index = Index()
+    for what, number in moves:
+        move(index, what, number)
+    sites = [state.site for state in index.nodes.values() if state.site is not None]
+    assert index.microwatts == sum(site.microwatts for site in sites)
+    assert index.names == sorted(index.nodes)
+    assert sum(site.count for site in index.sites()) == len(index.nodes)
+    for site in index.sites():
+        assert len(site.members()) == site.count
+        assert site.first() == site.members()[0]
+    assert sum(cls.size for cls in index.classes) == len(index.nodes)
+
+
+def test_a_sites_list_of_names_stays_short_however_often_nodes_come_and_go() -> None:
+    index = Index()
+    state = index.add(node("a"), MACHINES[0])
+    index.add(node("b"), MACHINES[0])
+    for _ in range(1_000):
+        state.demand = 1_000
+        index.place(state)
+        state.demand = 0
+        index.place(state)
+    assert all(len(site.names) < 50 for site in index.sites())

@@ -1,0 +1,412 @@
+"""Random events, true and false, in any order: the engine keeps its promises whatever it is told."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ClassVar, Literal
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from wattloom.cluster.node import Node
+from wattloom.cluster.node_class import Mode
+from wattloom.errors import EventRefused
+from wattloom.policies.marginal_energy import MarginalEnergy
+from wattloom.policies.protocol import Policy
+from wattloom.scheduling import events as ev
+from wattloom.scheduling.instructions import AnyInstruction, Sleep
+from wattloom.scheduling.state import Stage
+from wattloom.testing import builders
+from wattloom.testing.builders import MACHINES, machine, variant
+from wattloom.testing.harness import Harness, nodes_fingerprint
+from wattloom.testing.odd_policies import Hesitant, Lingering, Moody
+from wattloom.units import GIB
+from wattloom.workload.requirements import Requirements
+
+STEPS = st.sampled_from([0.0, 0.0, 0.0, 0.5, 2.0, 7.0, 31.0, 61.0, 400.0])
+PICK = st.integers(0, 50)
+NODE_NAMES = st.sampled_from([f"n{number}" for number in range(6)])
+NEEDS = st.one_of(
+    st.none(),
+    st.builds(
+        builders.requirements,
+        st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.5, 4.0, 8.0]),
+        st.sampled_from([0, GIB, 5 * GIB, 8 * GIB]),
+        arch=st.sampled_from([(), (), ("x86_64",), ("aarch64",)]),
+        labels=st.sampled_from([None, None, {"zone": "a"}]),
+        devices=st.sampled_from([None, None, {"gpu": 0.3}, {"gpu": 0.5}, {"gpu": 1.0}, {"gpu": 2.0}]),
+    ),
+)
+BIG = [
+    machine("big-x86", cores=64, memory=512 * GIB, watts=((0.0, 100.0), (64.0, 400.0))),
+    machine("big-arm", cores=64, memory=512 * GIB, watts=((0.0, 50.0), (64.0, 200.0)), arch="aarch64"),
+]
+FUNCTIONS = [
+    builders.function("f", seconds={"linear": 10.0, "arm": 25.0}),
+    builders.function("g"),
+    builders.function(
+        "h",
+        builders.requirements(2.0),
+        variants=(
+            variant("gpu", devices={"gpu": 0.5}, seconds={"linear": 1.0}),
+            variant("arm", arch=("aarch64",), seconds={"arm": 5.0}),
+            variant("plain", seconds={"linear": 8.0}),
+        ),
+    ),
+]
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """One engine, told everything."""
+
+    new_policy: ClassVar[Callable[[], Policy]] = MarginalEnergy
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.h = Harness(new_policy=type(self).new_policy)
+        self.h.machine(*MACHINES, *BIG)
+        for function in FUNCTIONS:
+            self.h.define(function)
+        self.accepted: list[str] = []
+
+    @initialize(
+        nodes=st.lists(st.tuples(PICK, PICK, st.booleans()), min_size=1, max_size=4),
+        cap=st.sampled_from([None, None, 60.0, 90.0, 150.0]),
+        burst=st.lists(NEEDS, max_size=8),
+    )
+    def begin(self, nodes: list[tuple[int, int, bool]], cap: float | None, burst: list[Requirements | None]) -> None:
+        """An empty engine is dull."""
+        for number, (pick, extra, asleep) in enumerate(nodes):
+            self.maybe(ev.NodeJoined(0.0, self.draw_node(f"n{number}", pick, extra, asleep)))
+        self.tell(ev.CapChanged(0.0, cap))
+        for needs in burst:
+            self.submit_one("g", needs)
+
+    def submit_one(self, function: str, needs: Requirements | None) -> str:
+        name = f"t{len(self.accepted)}"
+        self.tell(ev.TaskSubmitted(self.h.time, builders.task(name, function, needs, idempotent=True)))
+        self.accepted.append(name)
+        return name
+
+    # -- telling -------------------------------------------------------------------------------------------------------
+
+    def tell(self, event: ev.AnyEvent) -> list[AnyInstruction]:
+        """Tell it; what it places must be within all limits."""
+        nodes = self.h.engine.ledger.index.nodes
+        before = {name: set(node.tasks) for name, node in nodes.items()}
+        instructions = self.h.tell(event)
+        gained = [name for name, node in nodes.items() if node.tasks - before.get(name, set())]
+        for name in gained:
+            cap_w = nodes[name].cls.cap_w
+            if cap_w is not None:
+                assert nodes[name].cls.machine.watts(nodes[name].demand) <= cap_w
+        cap = self.h.engine.ledger.view.cap_microwatts
+        if gained and cap is not None:
+            assert self.h.engine.ledger.index.microwatts <= cap
+        return instructions
+
+    def maybe(self, event: ev.AnyEvent) -> None:
+        """Tell it something that may be false: refused, and nothing changes, or taken."""
+        with suppress(EventRefused):
+            self.tell(event)
+
+    def later(self, step: float) -> float:
+        self.h.time += step
+        return self.h.time
+
+    def some_task(self, pick: int, *stages: Stage) -> str | None:
+        found = [name for name, record in self.h.engine.ledger.tasks.items() if record.stage in stages]
+        return found[pick % len(found)] if found else None
+
+    def some_node(self, pick: int, *modes: Mode) -> str | None:
+        found = [name for name, node in self.h.engine.ledger.index.nodes.items() if node.mode in modes]
+        return found[pick % len(found)] if found else None
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+
+    def draw_node(self, name: str, pick: int, extra: int, asleep: bool) -> Node:
+        return builders.node(
+            name,
+            MACHINES[pick % len(MACHINES)],
+            cpu=(None, None, 2.0, 8.0)[extra % 4],
+            labels={"zone": "a"} if extra % 3 == 0 else None,
+            devices={"gpu": 1 + extra % 2} if pick % 2 else None,
+            cap_w=(None, None, 45.0)[extra % 3],
+            asleep=asleep,
+        )
+
+    @rule(step=STEPS, name=NODE_NAMES, pick=PICK, extra=PICK, asleep=st.booleans())
+    def join(self, step: float, name: str, pick: int, extra: int, asleep: bool) -> None:
+        self.maybe(ev.NodeJoined(self.later(step), self.draw_node(name, pick, extra, asleep)))
+
+    @rule(step=STEPS, name=NODE_NAMES, pick=PICK, extra=PICK)
+    def change(self, step: float, name: str, pick: int, extra: int) -> None:
+        self.maybe(ev.NodeChanged(self.later(step), self.draw_node(name, pick, extra, False)))
+
+    @rule(step=STEPS, name=NODE_NAMES)
+    def lose(self, step: float, name: str) -> None:
+        self.maybe(ev.NodeLost(self.later(step), name))
+
+    @rule(step=STEPS, pick=PICK)
+    def wakes(self, step: float, pick: int) -> None:
+        node = self.some_node(pick, Mode.WAKING)
+        if node is not None:
+            self.tell(ev.NodeAwake(self.later(step), node))
+
+    @rule(step=STEPS, name=NODE_NAMES, awake=st.booleans())
+    def wakes_or_sleeps_by_itself(self, step: float, name: str, awake: bool) -> None:
+        time = self.later(step)
+        self.maybe(ev.NodeAwake(time, name) if awake else ev.NodeAsleep(time, name))
+
+    @rule(step=STEPS, burst=st.lists(NEEDS, min_size=2, max_size=6))
+    def submit_a_burst(self, step: float, burst: list[Requirements | None]) -> None:
+        self.later(step)
+        for needs in burst:
+            self.submit_one("f", needs)
+
+    @rule(step=STEPS, watts=st.sampled_from([None, None, 60.0, 90.0, 150.0, 400.0, -1.0, float("nan")]))
+    def cap(self, step: float, watts: float | None) -> None:
+        self.maybe(ev.CapChanged(self.later(step), watts))
+
+    @rule(name=NODE_NAMES, watts=st.sampled_from([0.0, 30.0, 55.5, float("inf")]), pick=PICK)
+    def reading(self, name: str, watts: float, pick: int) -> None:
+        task = self.some_task(pick, Stage.RUNNING) or "nobody"
+        self.maybe(ev.ReadingArrived(self.h.time, name, watts, {task: watts / 2.0}))
+
+    # -- tasks ---------------------------------------------------------------------------------------------------------
+
+    @rule(
+        step=STEPS,
+        function=st.sampled_from(["f", "f", "g", "h"]),
+        needs=NEEDS,
+        priority=st.sampled_from([0, 0, 0, 1, -1]),
+        after=st.lists(PICK, max_size=2),
+        defer_s=st.sampled_from([0.0, 0.0, 5.0, 100.0]),
+        idempotent=st.booleans(),
+        retries=st.integers(0, 2),
+    )
+    def submit(
+        self,
+        step: float,
+        function: str,
+        needs: Requirements | None,
+        priority: int,
+        after: list[int],
+        defer_s: float,
+        idempotent: bool,
+        retries: int,
+    ) -> None:
+        name = f"t{len(self.accepted)}"
+        others = tuple(self.accepted[-1 - pick % min(len(self.accepted), 5)] for pick in after if self.accepted)
+        self.tell(
+            ev.TaskSubmitted(
+                self.later(step),
+                builders.task(
+                    name,
+                    function,
+                    needs,
+                    priority=priority,
+                    after=others,
+                    defer_s=defer_s,
+                    idempotent=idempotent,
+                    retries=retries,
+                    infrastructure_retries=retries,
+                ),
+            )
+        )
+        self.accepted.append(name)
+
+    @rule(step=STEPS, pick=PICK)
+    def start(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, Stage.PLACED)
+        if task is not None:
+            self.tell(ev.TaskStarted(self.later(step), task, self.h.attempt(task)))
+
+    @rule(step=STEPS, pick=PICK, seconds=st.sampled_from([None, 1.0, 12.0, 100.0]))
+    def finish(self, step: float, pick: int, seconds: float | None) -> None:
+        task = self.some_task(pick, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING)
+        if task is not None:
+            self.tell(ev.TaskFinished(self.later(step), task, self.h.attempt(task), seconds))
+
+    @rule(step=STEPS, pick=PICK, kind=st.sampled_from(["function", "infrastructure", "evicted"]))
+    def fail(self, step: float, pick: int, kind: Literal["function", "infrastructure", "evicted"]) -> None:
+        task = self.some_task(pick, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING)
+        if task is not None:
+            self.tell(ev.TaskFailed(self.later(step), task, self.h.attempt(task), kind))
+
+    @rule(step=STEPS, pick=PICK)
+    def cancel(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, *(stage for stage in Stage if stage != Stage.CANCELLING))
+        if task is not None:
+            self.tell(ev.CancelRequested(self.later(step), task))
+
+    @rule(step=STEPS, pick=PICK)
+    def start_is_refused(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, Stage.PLACED)
+        if task is not None:
+            self.tell(ev.InstructionFailed(self.later(step), "place", task, self.h.attempt(task)))
+
+    @rule(step=STEPS, pick=PICK)
+    def evict_fails(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, Stage.CANCELLING)
+        if task is not None:
+            self.tell(ev.InstructionFailed(self.later(step), "evict", task, self.h.attempt(task)))
+
+    @rule(step=STEPS, pick=PICK, wake=st.booleans())
+    def waking_or_sleeping_fails(self, step: float, pick: int, wake: bool) -> None:
+        node = self.some_node(pick, Mode.WAKING if wake else Mode.ASLEEP)
+        if node is not None:
+            self.tell(ev.InstructionFailed(self.later(step), "wake" if wake else "sleep", node=node))
+
+    @precondition(lambda self: self.h.engine.ledger.view.queued == 0)
+    @rule(needs=NEEDS)
+    def undo_restores_the_nodes(self, needs: Requirements | None) -> None:
+        self.tell(ev.Tick(self.h.time))
+        before = nodes_fingerprint(self.h.engine)
+        name = self.submit_one("g", needs)
+        if self.h.stage(name) == Stage.PLACED:
+            instructions = self.tell(ev.InstructionFailed(self.h.time, "place", name, self.h.attempt(name)))
+            if not any(isinstance(each, Sleep) for each in instructions):
+                assert nodes_fingerprint(self.h.engine) == before
+
+    # -- what is not true ----------------------------------------------------------------------------------------------
+
+    @rule(pick=PICK, attempt=st.integers(0, 3), what=st.integers(0, 6))
+    def late_repeated_or_contradictory_report(self, pick: int, attempt: int, what: int) -> None:
+        names = [*self.accepted, "nobody"]
+        task, time = names[pick % len(names)], self.h.time
+        reports: list[ev.AnyEvent] = [
+            ev.TaskStarted(time, task, attempt),
+            ev.TaskFinished(time, task, attempt, float("nan") if pick % 2 else -1.0),
+            ev.TaskFailed(time, task, attempt),
+            ev.CancelRequested(time, task),
+            ev.InstructionFailed(time, "place", task, attempt),
+            ev.InstructionFailed(time, "evict", task, attempt),
+            ev.TaskSubmitted(time, builders.task(task, after=("never-heard-of",))),
+        ]
+        self.maybe(reports[what])
+
+    @rule(name=st.sampled_from(["n0", "n1", "nowhere"]), what=st.integers(0, 7))
+    def report_of_a_node_that_may_be_wrong(self, name: str, what: int) -> None:
+        time = self.h.time
+        reports: list[ev.AnyEvent] = [
+            ev.NodeAwake(time, name),
+            ev.NodeAsleep(time, name),
+            ev.InstructionFailed(time, "sleep", node=name),
+            ev.InstructionFailed(time, "wake", node=name),
+            ev.NodeJoined(time, Node(name, "no-such-machine")),
+            ev.NodeChanged(time, Node(name, "linear", cpu=-1.0)),
+            ev.NodeChanged(time, builders.node(name, cpu=0.5)),
+            ev.MachineDefined(time, machine("linear", cores=7)),
+        ]
+        self.maybe(reports[what])
+
+    @rule(time=st.sampled_from([float("nan"), float("inf"), float("-inf"), -1.0, 1e300]))
+    def impossible_time(self, time: float) -> None:
+        assert self.h.refused(ev.Tick(time)).field == "time"
+
+    @rule(step=STEPS)
+    def tick(self, step: float) -> None:
+        self.tell(ev.Tick(self.later(step)))
+
+    @rule()
+    def tick_when_wanted(self) -> None:
+        wanted = self.h.engine.next_tick
+        if wanted is not None and wanted < 1e6:
+            self.tell(ev.Tick(self.later(max(0.0, wanted - self.h.time))))
+
+    @rule(seconds=st.sampled_from([{}, {"linear": 3.0}, {"linear": 30.0, "convex": 4.0}]))
+    def function_changes(self, seconds: dict[str, float]) -> None:
+        self.tell(ev.FunctionDefined(self.h.time, builders.function("g", seconds=seconds)))
+
+    # -- what must hold ------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def every_task_is_here_or_has_ended_once(self) -> None:
+        here = self.h.engine.ledger.tasks
+        for name in self.accepted:
+            assert (name in here) + len(self.h.ends.get(name, [])) == 1, name
+
+    @invariant()
+    def nobody_waits_though_there_is_room(self) -> None:
+        """No lost wake-ups. A policy that has moods may refuse what fits."""
+        engine = self.h.engine
+        view = engine.ledger.view
+        for lane in engine.queue.blocked.values():
+            head = lane.head()
+            if isinstance(self.h.policy, Moody) or head is None or head.by_choice or engine._first is not None:
+                continue
+            fitting = [site for site, _ in view.fitting(lane.shape)]
+            assert not fitting, (head.task.id, lane.blocked_by, fitting)
+
+    @invariant()
+    def the_engine_does_not_ask_for_ticks_in_the_past(self) -> None:
+        wanted = self.h.engine.next_tick
+        assert wanted is None or wanted > self.h.engine.time or not self.h.recorded
+
+    def teardown(self) -> None:
+        """Finish everything, add room for all, let time pass: every task must end."""
+        h = self.h
+        h.cap(None)
+        for profile in BIG:
+            for zone in "ab":
+                h.node(f"zz-{profile.name}-{zone}", profile, labels={"zone": zone}, devices={"gpu": 4})
+        for _ in range(400):
+            if not h.engine.ledger.tasks:
+                break
+            self.carry_out()
+            h.pass_time(30.0)
+        assert not h.engine.ledger.tasks, {name: (r.stage.name, r.reason) for name, r in h.engine.ledger.tasks.items()}
+        self.every_task_is_here_or_has_ended_once()
+        assert h.engine.ledger.view.queued == 0
+        h.replay()
+
+    def carry_out(self) -> None:
+        """Be a backend that works."""
+        h = self.h
+        for name, node in list(h.engine.ledger.index.nodes.items()):
+            if node.mode == Mode.WAKING:
+                h.awake(name)
+        for name, record in list(h.engine.ledger.tasks.items()):
+            if name in h.engine.ledger.tasks and record.stage in (Stage.PLACED, Stage.RUNNING):
+                h.finish(name)
+            elif name in h.engine.ledger.tasks and record.stage == Stage.CANCELLING:
+                h.evicted(name)
+
+
+class WithLingering(EngineMachine):
+    new_policy = Lingering
+
+
+class WithHesitant(EngineMachine):
+    new_policy = Hesitant
+
+
+class WithMoody(EngineMachine):
+    new_policy = Moody
+
+
+class EightyPercent(EngineMachine):
+    @staticmethod
+    def new_policy() -> Policy:
+        return MarginalEnergy(tdp=True, guarantee=0.8)
+
+
+@pytest.mark.parametrize("machine", [EngineMachine, WithLingering, WithHesitant, WithMoody, EightyPercent])
+def test_whatever_it_is_told_the_engine_keeps_its_promises(
+    machine: type[EngineMachine],
+) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )

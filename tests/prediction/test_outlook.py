@@ -1,0 +1,90 @@
+"""What one task would do at a site."""
+
+from wattloom.cluster.fit import Terms
+from wattloom.cluster.machine import Machine
+from wattloom.cluster.node_class import Mode, NodeClass
+from wattloom.cluster.profile import MachineProfile
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
+from wattloom.energy.forecast import Forecast, Unknown
+from wattloom.prediction.outlook import Outlook, Outlooks
+from wattloom.prediction.readings import Readings
+from wattloom.prediction.runtimes import RunTimes
+from wattloom.testing.builders import LINEAR, SLEEPER, SMT, WITHOUT_CURVE, function, node, requirements
+from wattloom.workload.shape import Shape
+
+
+def site(profile: MachineProfile, demand: int = 0, mode: Mode = Mode.AWAKE, serial: int = 1) -> Site:
+    there = Machine(profile)
+    cls = NodeClass(serial, NodeClass.key_of(node("a", profile), there), there)
+    return Site(serial, cls, demand, demand, 0, (), mode, {})
+
+
+def look(place: Site, seconds: dict[str, float] | None = None, cpu: float = 1.0) -> Outlook:
+    outlooks = Outlooks(RunTimes(), Terms())
+    outlook = outlooks.at(Shape(0, function(seconds=seconds or {}), requirements(cpu), 0.5, False), place)
+    assert isinstance(outlook, Outlook)
+    return outlook
+
+
+def test_joules_are_additional_watts_times_seconds_among_the_neighbours() -> None:
+    outlook = look(site(SMT, 7_000), {"smt": 10.0})
+    assert outlook.seconds == 15.0
+    assert outlook.watts == 2.5
+    assert outlook.joules == 37.5
+    assert isinstance(outlook.forecast, Forecast)
+    assert outlook.forecast.joules == outlook.joules
+
+
+def test_waking_a_node_adds_its_idle_draw_to_the_clusters_but_not_to_the_tasks() -> None:
+    outlook = look(site(SLEEPER, mode=Mode.ASLEEP), {"sleeper": 10.0})
+    assert outlook.watts == 10.0
+    assert outlook.added_microwatts == 28_000_000
+
+
+def test_each_missing_figure_is_told_apart() -> None:
+    both = look(site(WITHOUT_CURVE))
+    assert (both.unknown, both.knows_power, both.alone) == (Reason.RUNTIME_UNKNOWN, False, 0.0)
+    power = look(site(WITHOUT_CURVE), {"without-curve": 3.0})
+    assert (power.unknown, power.knows_power, power.alone) == (Reason.POWER_UNKNOWN, False, 3.0)
+    time = look(site(LINEAR))
+    assert (time.unknown, time.knows_power, time.alone) == (Reason.RUNTIME_UNKNOWN, True, 0.0)
+    assert isinstance(time.forecast, Unknown)
+
+
+def test_a_node_kept_for_another_has_no_room() -> None:
+    outlooks = Outlooks(RunTimes(), Terms())
+    shape = Shape(0, function(), requirements(1.0), 0.5, False)
+    assert outlooks.at(shape, site(LINEAR, mode=Mode.HELD)) == Reason.HELD
+
+
+def test_what_is_forgotten_is_worked_out_again() -> None:
+    runtimes = RunTimes()
+    outlooks = Outlooks(runtimes, Terms())
+    f = function()
+    shape, place = Shape(0, f, requirements(1.0), 0.5, False), site(LINEAR)
+    first = outlooks.at(shape, place)
+    assert outlooks.at(shape, place) is first
+    outlooks.forget(shape)
+    assert outlooks.at(shape, place) is not first
+
+
+# -- readings --------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_placed_since_the_last_reading_is_added_until_a_meter_sees_it() -> None:
+    readings = Readings()
+    assert readings.expected("a") is None
+    readings.arrived("a", 50.0, {})
+    readings.averaged("f", 8.0)
+    readings.placed("a", "t", "f")
+    readings.placed("a", "u", "never-measured")
+    assert readings.expected("a") == 58.0
+    readings.arrived("a", 57.0, {"t": 7.0})
+    assert readings.expected("a") == 57.0
+    readings.placed("a", "v", "f")
+    readings.gone("a", "v")
+    assert readings.expected("a") == 57.0
+    readings.node_lost("a")
+    assert readings.expected("a") is None
+    assert readings.usual("f") == 8.0

@@ -1,0 +1,172 @@
+"""What holds of every run: the parts are the total and the area under the power trace, and nobody is lost."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wattloom.cluster.catalogue import MachineEntry
+from wattloom.cluster.node_class import NodeClass
+from wattloom.policies.exec_capacity import ExecCapacity
+from wattloom.policies.fifo import Fifo
+from wattloom.policies.least_joules import LeastJoules
+from wattloom.policies.marginal_energy import MarginalEnergy
+from wattloom.policies.pack import Pack
+from wattloom.policies.protocol import Policy
+from wattloom.policies.spread import Spread
+from wattloom.policies.view import View
+from wattloom.policies.weighted import Weighted
+from wattloom.simulation.loop import Simulation
+from wattloom.simulation.power_trace import MOST_STEPS, PowerTrace
+from wattloom.simulation.scenario import ArrivalsEntry, FaultEntry, FunctionEntry, NodeGroup, Scenario
+from wattloom.simulation.setting_up import trial_of
+
+
+class SleepyPack(Pack):
+    """Lets idle nodes sleep almost at once."""
+
+    def linger(self, cls: NodeClass, view: View) -> float | None:
+        return 2.0
+
+
+POLICIES: list[type[Policy]] = [
+    Fifo, Spread, Pack, SleepyPack, MarginalEnergy, ExecCapacity, Weighted, LeastJoules,
+]  # fmt: skip
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> MachineEntry:
+    cores = draw(st.integers(1, 4))
+    threads = cores * draw(st.integers(1, 2))
+    steps = draw(st.lists(st.floats(0.0, 20.0), min_size=1, max_size=4))
+    idle = draw(st.floats(0.0, 50.0))
+    watts = [idle + sum(steps[:n]) for n in range(len(steps) + 1)]
+    sleeps = draw(st.booleans())
+    return MachineEntry(
+        arch="x86_64",
+        cores=cores,
+        threads=threads,
+        memory_gib=4,
+        load_watts=watts,
+        smt_slowdown=draw(st.floats(1.0, threads / cores)),
+        speed=draw(st.floats(0.5, 2.0)),
+        sleep_w=draw(st.floats(0.0, 5.0)) if sleeps else None,
+        wake_s=draw(st.sampled_from([0.0, 3.0])),
+        wake_j=draw(st.floats(0.0, 200.0)),
+    )
+
+
+@st.composite
+def functions(draw: st.DrawFn) -> FunctionEntry:
+    return FunctionEntry(
+        cpu=draw(st.sampled_from([0.0, 0.3, 1.0, 2.0, 9.0])),
+        memory_mib=draw(st.sampled_from([0, 512, 3000])),
+        work_s=draw(st.floats(0.5, 60.0)),
+        spread=draw(st.sampled_from([0.0, 0.5])),
+        cold_start_s=draw(st.sampled_from([0.0, 2.0])),
+        keep_alive_s=draw(st.sampled_from([0.0, 10.0])),
+        priority=draw(st.integers(-1, 1)),
+        energy_weight=draw(st.floats(0.0, 1.0)),
+        defer_s=draw(st.sampled_from([0.0, 30.0])),
+        idempotent=draw(st.booleans()),
+    )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    kinds = draw(st.lists(machines(), min_size=1, max_size=3))
+    groups = [
+        NodeGroup(
+            machine=f"m{number}",
+            count=draw(st.integers(1, 2)),
+            cpu=draw(st.sampled_from([None, 2.0, 12.0])),
+            cap_w=draw(st.sampled_from([None, None, 60.0])),
+            asleep=entry.sleep_w is not None and draw(st.booleans()),
+        )
+        for number, entry in enumerate(kinds)
+    ]
+    calls = {f"f{number}": entry for number, entry in enumerate(draw(st.lists(functions(), min_size=1, max_size=3)))}
+    weights = dict.fromkeys(calls, 1.0)
+    streams = [
+        ArrivalsEntry(kind="at-once", count=draw(st.integers(1, 8)), functions=weights),
+        ArrivalsEntry(kind="poisson", count=draw(st.integers(1, 12)), rate_per_s=0.2, functions=weights),
+    ]
+    faults = draw(
+        st.lists(
+            st.builds(
+                FaultEntry,
+                node=st.sampled_from([f"m{number}-1" for number in range(len(kinds))]),
+                at_s=st.floats(0.0, 80.0),
+                back_after_s=st.one_of(st.none(), st.floats(0.1, 40.0)),
+            ),
+            max_size=3,
+        )
+    )
+    return Scenario(
+        name="random",
+        machines={f"m{number}": entry for number, entry in enumerate(kinds)},
+        nodes=groups,
+        functions=calls,
+        arrivals=streams,
+        faults=faults,
+        power_cap_w=draw(st.sampled_from([None, None, 150.0])),
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenarios(), st.sampled_from(POLICIES), st.integers(0, 5))
+def test_parts_add_up_to_the_total_and_to_the_area_under_the_power(
+    scenario: Scenario, policy: type[Policy], seed: int
+) -> None:
+    simulation = Simulation(trial_of(scenario, seed), policy())
+    result = simulation.run()
+    energy, tasks = result.energy, result.tasks
+    parts = (energy.active, energy.idle, energy.sleep, energy.wake, energy.scheduler)
+    assert min(parts) >= -1e-6
+    assert energy.total == pytest.approx(sum(parts))
+    assert sum(energy.watt_hours()[part] for part in ("active", "idle", "sleep", "wake", "scheduler")) == pytest.approx(
+        energy.watt_hours()["total"]
+    )
+    drawn = sum(simulation._power.joules)
+    assert energy.total - energy.scheduler == pytest.approx(drawn, rel=1e-9, abs=1e-6)
+    if result.power and result.tasks.waiting == 0:
+        begins = [begin for begin, _ in result.power]
+        widths = [b - a for a, b in pairwise([*begins, result.makespan_s])]
+        area = sum(watts * width for (_, watts), width in zip(result.power, widths, strict=True))
+        assert area == pytest.approx(drawn, rel=1e-9, abs=1e-6)
+    assert tasks.submitted == tasks.finished + tasks.failed + tasks.waiting
+    assert len(result.waits) <= tasks.submitted
+    assert min(result.waits, default=0.0) >= 0.0
+    assert 0.0 <= result.utilisation <= 1.0 + 1e-9
+    assert result.slowdown.p50 >= 1.0 - 1e-9 or tasks.finished == 0
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(scenarios(), st.sampled_from(POLICIES))
+def test_the_same_trial_gives_the_same_result(scenario: Scenario, policy: type[Policy]) -> None:
+    results = [Simulation(trial_of(scenario, 3), policy()).run() for _ in range(2)]
+    assert results[0] == results[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0.0, 500.0), st.floats(0.0, 1000.0)), min_size=1, max_size=40),
+    st.floats(0.01, 100.0),
+)
+def test_a_power_trace_loses_no_joule_when_its_steps_are_joined(
+    changes: list[tuple[float, float]], tail: float
+) -> None:
+    trace = PowerTrace()
+    time, watts, joules = 0.0, 0.0, 0.0
+    for gap, new in changes:
+        joules += watts * gap
+        time += gap
+        trace.change(time, new)
+        watts = new
+    trace.add(time, 5.0)
+    joules += watts * tail + 5.0
+    series = trace.series(time + tail)
+    ends = [*(begin for begin, _ in series[1:]), time + tail]
+    assert sum(mean * (end - begin) for (begin, mean), end in zip(series, ends, strict=True)) == pytest.approx(joules)
+    assert len(series) <= MOST_STEPS

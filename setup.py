@@ -23,6 +23,10 @@ COMPILED_MODULES = [
     "src/wattloom/scheduling/queue.py",
     "src/wattloom/scheduling/state.py",
     "src/wattloom/scheduling/timers.py",
+    "src/wattloom/simulation/host.py",
+    "src/wattloom/simulation/loop.py",
+    "src/wattloom/simulation/physics.py",
+    "src/wattloom/simulation/power_trace.py",
     "src/wattloom/workload/shape.py",
 ]
 

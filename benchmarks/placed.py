@@ -15,14 +15,12 @@ from wattloom.cluster.site import Site
 from wattloom.policies.protocol import Ask, Policy, Proposal, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.simulation.loop import Simulation
-from wattloom.simulation.physics import Physics, PlacedTask
+from wattloom.simulation.physics import Physics, PlacedTask, energy_of
 from wattloom.simulation.trial import Arrival, Trial
+from wattloom.units import Joules
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
-
-FAIR_SHARING = 1.0
-
 
 @dataclass(frozen=True)
 class Workload:
@@ -77,7 +75,7 @@ class GivenPlaces(Policy):
 def whole(workload: Workload) -> Outcome:
     """Engine, policy and physics."""
     profiles = {profile.name: profile for _, profile in workload.hosts}
-    seconds = dict.fromkeys(profiles, FAIR_SHARING)
+    seconds = dict.fromkeys(profiles, 1.0)
     names = [name for name, _ in workload.hosts]
     tasks = [(start, Task(str(n), "f"), work) for n, (start, _, work) in enumerate(workload.tasks)]
     trial = Trial(
@@ -109,6 +107,6 @@ def physics(workload: Workload) -> Outcome:
         model.join(name, machines[profile.name], False, 0.0)
     begin = time.perf_counter()
     makespan = model.run_placed(placed)
-    energy = model.energy(makespan).total
+    energy = energy_of(model.settle(makespan), Joules(0.0)).total
     wall = time.perf_counter() - begin
     return Outcome(makespan, energy, wall)

@@ -1,6 +1,6 @@
 """Simulated tasks per second, and the same answers, beside SimPy and SimGrid with its energy plugin.
 
-All simulate the same workload files: hosts, and tasks already placed on them (see peers/README.md). Neither peer decides
+All simulate the same workload files: hosts, and tasks placed on them already (peers/README.md). Neither peer decides
 anything, so the like-for-like row is `wattloom physics`; `wattloom whole` is the product with its engine asked, checked
 and told three times for every task. Runs are interleaved, and the best of each is taken.
 """

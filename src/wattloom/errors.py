@@ -23,6 +23,10 @@ class InputError(WattloomError):
         self.field = field
         self.problem = problem
 
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str]]:
+        """So that a worker process can hand it to its parent."""
+        return type(self), (self.field, self.problem)
+
 
 class ScenarioError(InputError):
     """A scenario file is wrong."""

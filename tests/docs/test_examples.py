@@ -29,7 +29,7 @@ def test_every_example_on_the_page_runs(page: Path, tmp_path: Path) -> None:
             (tmp_path / title).write_text(text)
             if title.startswith("test_"):
                 run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", title], tmp_path)
-        elif language == "python" and "instructions = engine.handle(event)" != text.strip():
+        elif language == "python" and text.strip() != "instructions = engine.handle(event)":
             run([sys.executable, "-W", "error", "-c", text], tmp_path)
         elif language == "sh":
             for command in commands(text):

@@ -86,7 +86,7 @@ def test_tasks_are_in_order_of_time_over_all_streams() -> None:
     drawn = arrivals(text + "[[arrivals]]\n" + text.replace("a = 1", "b = 1"))
     times = [one.time for one in drawn]
     assert times == sorted(times)
-    assert [one.task.id for one in drawn] == [f"t{n:03d}" for n in range(1, 201)]
+    assert [one.task.id for one in drawn] == [f"t{n}" for n in range(1, 201)]
 
 
 # -- traces ------------------------------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_parts_add_up_to_the_total_and_to_the_area_under_the_power(
     assert sum(energy.watt_hours()[part] for part in ("active", "idle", "sleep", "wake", "scheduler")) == pytest.approx(
         energy.watt_hours()["total"]
     )
-    drawn = sum(simulation._power.joules)
+    drawn = sum(simulation.physics.power.joules)
     assert energy.total - energy.scheduler == pytest.approx(drawn, rel=1e-9, abs=1e-6)
     if result.power and result.tasks.waiting == 0:
         begins = [begin for begin, _ in result.power]

@@ -26,7 +26,7 @@ Examples:
   wattloom scenarios
   wattloom simulate hsc-cpu --policy least-joules
   wattloom compare hsc-cpu --policies spread,pack,least-joules --report out
-  wattloom simulate hsc-cpu --log run.log && wattloom why t001 --log run.log
+  wattloom simulate hsc-cpu --log run.log && wattloom why t1 --log run.log
 """
 
 

@@ -69,7 +69,7 @@ def why(task: str, log: Path, show_all: bool, as_json: bool) -> None:
     \b
     Examples:
       wattloom simulate hsc-cpu --log run.log
-      wattloom why t001 --log run.log
+      wattloom why t1 --log run.log
     """
     from wattloom import api
     from wattloom.cli.printing import print_json

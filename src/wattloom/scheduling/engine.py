@@ -383,7 +383,7 @@ class Engine:
             self._ask_beside_the_first(record)
 
     def _ask_beside_the_first(self, record: TaskRecord) -> None:
-        """A blocked lane answers for a newcomer, unless he is first in it, or the first chose to wait and he may not."""
+        """A blocked lane answers for a newcomer, unless he is first in it, or its first chose to wait and he may not."""
         lane = self.queue.lanes[record.shape.index]
         head = lane.head()
         if head is record or (head is not None and head.by_choice and record.shape.waits):

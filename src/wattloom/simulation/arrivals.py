@@ -36,8 +36,7 @@ def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
             draws += [(time, random.choices(names, weights)[0], {}) for time in times]
     draws.sort(key=lambda draw: draw[0])
     lengths = Random(f"{seed}/lengths")
-    width = len(str(len(draws)))
-    return [_arrival(draw, f"t{n:0{width}d}", scenario, lengths) for n, draw in enumerate(draws, start=1)]
+    return [_arrival(draw, f"t{n}", scenario, lengths) for n, draw in enumerate(draws, start=1)]
 
 
 _FIELDS = {

@@ -5,13 +5,12 @@ policy gives the same run, bit for bit.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import Final
 
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.reasons import Reason
-from wattloom.energy.split import EnergySplit
 from wattloom.errors import PolicyError
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
@@ -19,21 +18,21 @@ from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Evict, Place, Sleep, Wait, Wake
 from wattloom.scheduling.log import Digest, LogWriter
 from wattloom.simulation.host import AWAKE, Host, Running
-from wattloom.simulation.power_trace import PowerTrace
+from wattloom.simulation.physics import (
+    ARRIVES,
+    ENDS,
+    EVICTED,
+    HAPPENS,
+    MEASURED,
+    WAKES,
+    Due,
+    Physics,
+    energy_of,
+    threads_of,
+)
 from wattloom.simulation.result import Quantiles, Result, TaskCounts
 from wattloom.simulation.trial import Arrival, ColdStart, Happening, Trial
 from wattloom.units import Joules
-
-# Kinds of things due, in the order they happen at the same moment.
-HAPPENS: Final = 0
-ENDS: Final = 1
-WAKES: Final = 2
-EVICTED: Final = 3
-ARRIVES: Final = 4
-MEASURED: Final = 5
-
-Due = tuple[float, int, int, str, int]
-"""Time, kind, sequence, what, version."""
 
 PROGRESS_EVERY: Final = 1024
 
@@ -55,14 +54,9 @@ class Simulation:
         self._progress: Final = progress
         self._machines: Final = {profile.name: Machine(profile) for profile in trial.machines}
         self._arrival_of: Final = {arrival.task.id: arrival for arrival in trial.arrivals}
-        self._hosts: dict[str, Host] = {}
-        self._gone: list[Host] = []
-        self._due: list[Due] = []
-        self._sequence: int = 0
+        self.physics: Final = Physics()
         self._position: int = 0
         """How many tasks have been submitted."""
-        self._watts: float = 0.0
-        self._power: Final = PowerTrace()
         self._digest: Final = Digest()
         self._started: dict[str, float] = {}
         self._waits: list[float] = []
@@ -79,7 +73,7 @@ class Simulation:
         self._set_up()
         arrivals = self.trial.arrivals
         total = len(arrivals)
-        due = self._due
+        due = self.physics.due
         steps = 0
         while True:
             position = self._position
@@ -118,9 +112,9 @@ class Simulation:
         for node in trial.nodes:
             self._join(node, 0.0)
         for number, happening in enumerate(trial.happenings):
-            self._at(happening.time, HAPPENS, "", number)
+            self.physics.at(happening.time, HAPPENS, "", number)
         if self.policy.reading_interval_s is not None:
-            self._at(self.policy.reading_interval_s, MEASURED, "", 0)
+            self.physics.at(self.policy.reading_interval_s, MEASURED, "", 0)
         self._find_fastest()
 
     def _find_fastest(self) -> None:
@@ -129,28 +123,22 @@ class Simulation:
             if machine in present:
                 self._fastest[function] = min(seconds, self._fastest.get(function, seconds))
 
-    def _at(self, time: float, kind: int, what: str, version: int) -> None:
-        self._sequence += 1
-        heappush(self._due, (time, kind, self._sequence, what, version))
-
     def _more_to_come(self) -> bool:
         """Whether anything can still happen that brings a task forward."""
-        if self._due or self._position < len(self.trial.arrivals):
+        if self.physics.due or self._position < len(self.trial.arrivals):
             return True
         return bool(self.engine.ledger.tasks) and self.engine.timers.substantial > 0
 
     def _happen(self, due: Due) -> None:
         time, kind, _, what, version = due
         if kind == ENDS:
-            host = self._hosts.get(what)
-            if host is not None and host.version == version:
+            host = self.physics.still(what, version)
+            if host is not None:
                 self._end(host, time)
         elif kind == WAKES:
-            host = self._hosts.get(what)
-            if host is not None and host.version == version:
-                self._change(host, time)
-                host.awake()
-                self._changed(host, time)
+            host = self.physics.still(what, version)
+            if host is not None:
+                self.physics.awake(host, time)
                 self._tell(ev.NodeAwake(time, what))
         elif kind == EVICTED:
             self._evicted(what, version, time)
@@ -161,17 +149,11 @@ class Simulation:
 
     def _befall(self, happening: Happening) -> None:
         if isinstance(happening, ev.NodeJoined):
-            if happening.node.name not in self._hosts:
+            if happening.node.name not in self.physics.hosts:
                 self._join(happening.node, happening.time)
         elif isinstance(happening, ev.NodeLost):
-            host = self._hosts.pop(happening.node, None)
-            if host is None:
-                return
-            self._change(host, happening.time)
-            host.vanish()
-            self._changed(host, happening.time)
-            self._gone.append(host)
-            self._tell(happening)
+            if self.physics.lose(happening.node, happening.time):
+                self._tell(happening)
         elif isinstance(happening, ev.CancelRequested):
             if happening.task in self.engine.ledger.tasks:
                 self._tell(happening)
@@ -179,13 +161,7 @@ class Simulation:
             self._tell(happening)
 
     def _join(self, node: Node, time: float) -> None:
-        host = Host(node.name, self._machines[node.machine], node.asleep, time)
-        for gone in self._gone:
-            if gone.name == node.name:
-                host.version = gone.version + 1  # what was announced for its former life must not happen in this one
-        self._hosts[node.name] = host
-        self._watts += host.watts
-        self._power.change(time, self._watts)
+        self.physics.join(node.name, self._machines[node.machine], node.asleep, time)
         self._tell(ev.NodeJoined(time, node))
 
     # -- the engine --------------------------------------------------------------------------------------------------
@@ -207,28 +183,17 @@ class Simulation:
             self._ended_otherwise += 1
             self._last_end = time
         elif isinstance(instruction, Wake):
-            self._wake(self._hosts[instruction.node], time)
+            self.physics.wake(self.physics.hosts[instruction.node], time)
         elif isinstance(instruction, Sleep):
-            host = self._hosts[instruction.node]
-            self._change(host, time)
-            host.fall_asleep()
-            self._changed(host, time)
+            self.physics.sleep(self.physics.hosts[instruction.node], time)
         elif isinstance(instruction, Evict):
-            self._at(time, EVICTED, instruction.task, instruction.attempt)
-
-    def _wake(self, host: Host, time: float) -> None:
-        self._change(host, time)
-        seconds = host.begin_waking()
-        self._changed(host, time)
-        if seconds == 0.0:
-            self._power.add(time, host.machine.profile.wake_j)
-        host.version += 1
-        self._at(time + seconds, WAKES, host.name, host.version)
+            self.physics.at(time, EVICTED, instruction.task, instruction.attempt)
 
     # -- tasks -------------------------------------------------------------------------------------------------------
 
     def _start(self, place: Place, time: float) -> None:
-        host = self._hosts[place.node]
+        physics = self.physics
+        host = physics.hosts[place.node]
         task = place.task
         record = self.engine.ledger.tasks[task]
         arrival = self._arrival_of[task]
@@ -240,21 +205,17 @@ class Simulation:
         cold: ColdStart | None = self.trial.cold_starts.get(function)
         if cold is not None and not host.take_warm(function, time):
             extra = cold.seconds
-        self._sequence += 1
-        running = Running(task, place.attempt, function, record.shape.cpu, work, self._sequence)
-        self._change(host, time)
-        if host.start(running, extra):
-            self._announce(host)
-        self._changed(host, time)
+        physics.change(host, time)
+        physics.start(host, task, place.attempt, function, record.shape.cpu, work, extra)
+        physics.changed(host, time)
         if task not in self._started:
             self._started[task] = time
             self._waits.append(time - arrival.time)
         self._tell(ev.TaskStarted(time, task, place.attempt))
 
     def _end(self, host: Host, time: float) -> None:
-        self._change(host, time)
-        running = host.first_to_end()
-        self._take_off(host, running.task, time)
+        running = self.physics.end_first(host, time)
+        self._keep_warm(host, running, time)
         self._finished += 1
         self._last_end = time
         arrival = self._arrival_of[running.task]
@@ -266,41 +227,21 @@ class Simulation:
         for_task = self.engine.ledger.tasks.get(task)
         if for_task is None or for_task.attempt != attempt:
             return
-        host = self._hosts[for_task.node]
-        self._change(host, time)
-        self._take_off(host, task, time)
+        host = self.physics.hosts[for_task.node]
+        self._keep_warm(host, self.physics.stop(host, task, time), time)
         self._tell(ev.TaskFailed(time, task, attempt, "evicted"))
 
-    def _take_off(self, host: Host, task: str, time: float) -> None:
-        running = host.stop(task)
+    def _keep_warm(self, host: Host, running: Running, time: float) -> None:
         cold = self.trial.cold_starts.get(running.function)
         if cold is not None and cold.keep_alive_s > 0.0:
             host.keep_warm(running.function, time + cold.keep_alive_s)
-        self._announce(host)
-        self._changed(host, time)
 
-    def _announce(self, host: Host) -> None:
-        """Say when the host's next task ends; what was said before is void."""
-        host.version += 1
-        end = host.next_end()
-        if end >= 0.0:
-            self._at(end, ENDS, host.name, host.version)
-
-    # -- power -------------------------------------------------------------------------------------------------------
-
-    def _change(self, host: Host, time: float) -> None:
-        """Something will change on this host: settle what it has done and drawn so far."""
-        host.advance(time)
-        self._watts -= host.watts
-
-    def _changed(self, host: Host, time: float) -> None:
-        self._watts += host.watts
-        self._power.change(time, self._watts)
+    # -- meters ------------------------------------------------------------------------------------------------------
 
     def _measure(self, time: float) -> None:
         """What a meter on every awake node would say."""
-        for name in sorted(self._hosts):
-            host = self._hosts[name]
+        for name in sorted(self.physics.hosts):
+            host = self.physics.hosts[name]
             if host.mode != AWAKE:
                 continue
             active = host.watts - host.machine.idle_w
@@ -311,18 +252,17 @@ class Simulation:
         interval = self.policy.reading_interval_s
         assert interval is not None
         if self._more_to_come():  # else readings alone would keep a run with a task that never fits going for ever
-            self._at(time + interval, MEASURED, "", 0)
+            self.physics.at(time + interval, MEASURED, "", 0)
 
     # -- the result --------------------------------------------------------------------------------------------------
 
     def _result(self) -> Result:
         end = self._last_end
-        hosts = [*self._gone, *self._hosts.values()]
-        counted = max(end, self._power.until)  # later than the end if nodes still changed while tasks waited in vain
-        for host in hosts:
-            host.advance(counted)
+        power = self.physics.power
+        counted = max(end, power.until)  # later than the end if nodes still changed while tasks waited in vain
+        hosts = self.physics.settle(counted)
         engine = self.engine
-        threads = sum({host.name: host.machine.profile.threads for host in hosts}.values())
+        threads = threads_of(hosts)
         busy = sum(host.busy_core_s for host in hosts)
         waiting = len(engine.ledger.tasks)
         return Result(
@@ -330,7 +270,7 @@ class Simulation:
             policy=self.policy.name,
             seed=None,
             makespan_s=end,
-            energy=self._energy(hosts),
+            energy=energy_of(hosts, self._deciding()),
             tasks=TaskCounts(len(self.trial.arrivals), self._finished, self._ended_otherwise, waiting),
             wait_s=Quantiles.of(self._waits),
             slowdown=Quantiles.of(self._slowdowns),
@@ -339,20 +279,15 @@ class Simulation:
             proposals=engine.proposals,
             digest=self._digest.hex(),
             waits=self._waits,
-            power=self._power.series(counted),
+            power=power.series(counted),
             assumptions=list(self.trial.assumptions),
         )
 
-    def _energy(self, hosts: list[Host]) -> EnergySplit:
+    def _deciding(self) -> Joules:
+        """The scheduler's own energy."""
         cost = self.trial.scheduler
-        deciding = self.engine.proposals * cost.seconds_per_proposal + self._readings * cost.seconds_per_reading
-        return EnergySplit(
-            active=Joules(sum(host.active_j for host in hosts)),
-            idle=Joules(sum(host.idle_j for host in hosts)),
-            sleep=Joules(sum(host.sleep_j for host in hosts)),
-            wake=Joules(sum(host.wake_j for host in hosts)),
-            scheduler=Joules(deciding * cost.watts),
-        )
+        seconds = self.engine.proposals * cost.seconds_per_proposal + self._readings * cost.seconds_per_reading
+        return Joules(seconds * cost.watts)
 
 
 def _comes_first(time: float, due: Due) -> bool:

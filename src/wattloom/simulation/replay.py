@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from wattloom.cluster.machine import Machine
-from wattloom.energy.split import EnergySplit
 from wattloom.errors import EventRefused, InputError, LogError
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
@@ -22,10 +21,10 @@ from wattloom.scheduling.log import Digest, Log
 from wattloom.scheduling.state import TaskRecord
 from wattloom.simulation.host import Host
 from wattloom.simulation.loop import Simulation
+from wattloom.simulation.physics import energy_of, threads_of
 from wattloom.simulation.power_trace import PowerTrace
 from wattloom.simulation.recorded import Recorded
 from wattloom.simulation.result import Quantiles, Result, TaskCounts
-from wattloom.units import Joules
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -180,8 +179,8 @@ class _AsRun:
             host.awake()
         elif mode == "asleep":
             host.fall_asleep()
-        else:
-            host.begin_waking()
+        elif host.begin_waking() == 0.0:
+            self._power.add(time, host.machine.profile.wake_j)
 
     def _off(self, task: str, time: float) -> None:
         place = self._on.pop(task, None)
@@ -192,22 +191,16 @@ class _AsRun:
 
     def result(self) -> Result:
         end = self._last_end
-        hosts = [*self._hosts.values(), *self._gone]
+        hosts = [*self._gone, *self._hosts.values()]
         for host in hosts:
             host.advance(end)
-        threads = sum(host.machine.profile.threads for host in hosts)
+        threads = threads_of(hosts)
         return Result(
             scenario=self.log.header.scenario or self.log.path.name,
             policy=self.log.header.policy,
             seed=self.log.header.seed,
             makespan_s=end,
-            energy=EnergySplit(
-                active=Joules(sum(host.active_j for host in hosts)),
-                idle=Joules(sum(host.idle_j for host in hosts)),
-                sleep=Joules(sum(host.sleep_j for host in hosts)),
-                wake=Joules(sum(host.wake_j for host in hosts)),
-                scheduler=self.facts.scheduler_joules(self.engine.proposals),
-            ),
+            energy=energy_of(hosts, self.facts.scheduler_joules(self.engine.proposals)),
             tasks=TaskCounts(
                 len(self._submitted), len(self._finished), self._ended_otherwise, len(self.engine.ledger.tasks)
             ),

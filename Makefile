@@ -13,7 +13,7 @@ DEMO_POLICIES ?= round-robin,spread,pack,marginal-energy,weighted,least-joules
 DEMO_REPORT ?= demo-report
 DEMO = $(BIN)/wattloom compare $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
 
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 2
 # Peers the benchmarks compare with: never in the product's environment.
 BENCH_PEERS := simpy numpy
 # A folder of data for benchmarks that can use one: make bench BENCH_DATA=/path/to/data

@@ -14,12 +14,14 @@ COMPILED_MODULES = [
     "src/wattloom/cluster/machine.py",
     "src/wattloom/cluster/node_class.py",
     "src/wattloom/cluster/site.py",
+    "src/wattloom/policies/answers.py",
     "src/wattloom/policies/view.py",
     "src/wattloom/prediction/outlook.py",
     "src/wattloom/prediction/readings.py",
     "src/wattloom/prediction/runtimes.py",
     "src/wattloom/scheduling/engine.py",
     "src/wattloom/scheduling/ledger.py",
+    "src/wattloom/scheduling/placing.py",
     "src/wattloom/scheduling/queue.py",
     "src/wattloom/scheduling/state.py",
     "src/wattloom/scheduling/timers.py",
@@ -28,6 +30,7 @@ COMPILED_MODULES = [
     "src/wattloom/simulation/physics.py",
     "src/wattloom/simulation/power_trace.py",
     "src/wattloom/workload/shape.py",
+    "src/wattloom/workload/task_problem.py",
 ]
 
 

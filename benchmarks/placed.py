@@ -22,6 +22,7 @@ from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
 
+
 @dataclass(frozen=True)
 class Workload:
     """A peers' file read back."""

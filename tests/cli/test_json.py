@@ -79,9 +79,9 @@ def test_replay_without_a_policy_has_no_counterfactual(log: Path, wattloom: Watt
 
 
 def test_why_lays_open_every_class_of_candidates(log: Path, wattloom: Wattloom) -> None:
-    found = parsed(wattloom("why", "t01", "--log", log, "--json"))
+    found = parsed(wattloom("why", "t1", "--log", log, "--json"))
     decision = found["decisions"][-1]
-    assert (decision["task"], decision["policy"]) == ("t01", "pack")
+    assert (decision["task"], decision["policy"]) == ("t1", "pack")
     assert {candidate["machine"] for candidate in decision["candidates"]} == {"big", "small"}
     assert [c["first"] for c in decision["candidates"] if c["reason"] == "taken"] == [decision["node"]]
 

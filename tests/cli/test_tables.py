@@ -43,8 +43,8 @@ def test_a_narrow_terminal_gets_a_narrow_table(
 
 
 def test_why_reads_like_a_sentence(log: Path, wattloom: Wattloom) -> None:
-    shown = wattloom("why", "t01", "--log", log).stdout
-    assert "pack sent t01 (f) to " in shown
+    shown = wattloom("why", "t1", "--log", log).stdout
+    assert "pack sent t1 (f) to " in shown
     assert "taken" in shown
     assert " J" in shown
 

@@ -65,7 +65,7 @@ def move(index: Index, what: str, number: int) -> None:
 
 
 def agree(index: Index) -> None:
-    ranking = index.ranking(0, cost)
+    ranking = index.rankings.get(0) or index.rank_by(0, cost)
     best = ranking.best()
     assert (None if best is None else best.first()) == brute_force(index)
     walked = [site.first() for site in ranking.walk()]

@@ -3,8 +3,8 @@
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.engine import BACK_OFF_MOST_S, PATIENCE_S
 from wattloom.scheduling.instructions import Wait
+from wattloom.scheduling.placing import BACK_OFF_MOST_S, PATIENCE_S
 from wattloom.scheduling.state import Stage
 from wattloom.testing.builders import CONVEX, LINEAR, SLEEPER, machine, node, requirements, task
 from wattloom.testing.harness import Harness, places, waits

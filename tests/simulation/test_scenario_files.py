@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
 
@@ -181,5 +182,4 @@ def test_the_schema_knows_every_field_and_forbids_the_others() -> None:
 
 @pytest.mark.parametrize("name", builtin_names())
 def test_the_schema_validates_the_built_in_scenarios(name: str) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(msgspec.toml.decode(text_of(name)), schema())

@@ -6,6 +6,7 @@ import pytest
 from wattloom.testing.builders import function, requirements, task, variant
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.shape import Shape
+from wattloom.workload.task_problem import task_problem
 
 NAN, INF = float("nan"), float("inf")
 
@@ -31,7 +32,7 @@ def test_wrong_requirements_are_refused_by_field_alone_in_a_task_and_in_a_functi
 ) -> None:
     for problem, prefix in (
         (needs.problem(), ""),
-        (task("t", needs=needs).problem(), "requirements."),
+        (task_problem(task("t", needs=needs)), "requirements."),
         (function(needs=needs).problem(), "requirements."),
     ):
         assert problem is not None
@@ -56,7 +57,7 @@ def test_wrong_requirements_are_refused_by_field_alone_in_a_task_and_in_a_functi
     ],
 )
 def test_a_wrong_task_is_refused_by_field(changes: dict[str, object], field: str) -> None:
-    problem = msgspec.structs.replace(task("t"), **changes).problem()
+    problem = task_problem(msgspec.structs.replace(task("t"), **changes))
     assert problem is not None
     assert problem[0] == field
 

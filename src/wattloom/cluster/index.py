@@ -97,6 +97,8 @@ class Index:
         self.classes = [cls for cls in self.classes if cls.size]
         self._class_of = {key: cls for key, cls in self._class_of.items() if cls.size}
         self._sites = {key: site for key, site in self._sites.items() if site.cls.size}
+        for site in self._sites.values():
+            site.steps.clear()
         self._most_classes = max(CLASSES_LIMIT, 2 * len(self.classes))
         self.kinds_changed()
 
@@ -109,6 +111,28 @@ class Index:
         del self.nodes[state.name]
         del self.names[bisect_left(self.names, state.name)]
 
+    def take(self, state: NodeState, task: str, shape: int, cpu: int, guaranteed: int, memory: int) -> None:
+        """A task without devices takes its part; the step from site to site is remembered by shape."""
+        state.take(task, cpu, guaranteed, memory)
+        self._step(state, shape)
+
+    def give_back(self, state: NodeState, task: str, shape: int, cpu: int, guaranteed: int, memory: int) -> None:
+        """The inverse of `take`."""
+        state.give_back(task, cpu, guaranteed, memory)
+        self._step(state, -1 - shape)
+
+    def _step(self, state: NodeState, step: int) -> None:
+        old = state.site
+        assert old is not None
+        site = old.steps.get(step)
+        if site is None:
+            self.place(state)
+            site = state.site
+            assert site is not None
+            old.steps[step] = site
+        else:
+            self._move(state, old, site)
+
     def place(self, state: NodeState) -> None:
         """Put the node in the site its present use belongs to."""
         cls = state.cls
@@ -116,7 +140,9 @@ class Index:
         site = self._sites.get(key)
         if site is None:
             site = self._new_site(key, cls, state.mode)
-        old = state.site
+        self._move(state, state.site, site)
+
+    def _move(self, state: NodeState, old: Site | None, site: Site) -> None:
         if old is not None:
             self._left(old)
         self.microwatts += site.microwatts
@@ -139,12 +165,10 @@ class Index:
         """Every site that has nodes."""
         return list(self._alive.values())
 
-    def ranking(self, key: int, evaluate: Callable[[Site], Rank | None]) -> "Ranking":
-        """The ranking kept under this key, made by `evaluate` if it is new."""
-        ranking = self.rankings.get(key)
-        if ranking is None:
-            ranking = Ranking(self, evaluate)
-            self.rankings[key] = ranking
+    def rank_by(self, key: int, evaluate: Callable[[Site], Rank | None]) -> "Ranking":
+        """A new ranking, kept under this key until what it was made from changes."""
+        ranking = Ranking(self, evaluate)
+        self.rankings[key] = ranking
         return ranking
 
     def _new_site(self, key: SiteKey, cls: NodeClass, mode: Mode) -> Site:
@@ -163,6 +187,8 @@ class Index:
         if len(empty) > EMPTY_LIMIT:
             for key in empty:
                 del self._sites[key]
+            for site in self._sites.values():
+                site.steps.clear()
             for ranking in self.rankings.values():
                 ranking.forget_empty()
 
@@ -192,6 +218,11 @@ class Ranking:
         if len(heap) == 1 or not (_equal(top, heap[1]) or (len(heap) > 2 and _equal(top, heap[2]))):
             return top[3]
         return self._first_by_name()
+
+    @property
+    def least(self) -> float:
+        """The cost of the site that `best` has just found."""
+        return self.heap[0][0]
 
     def walk(self) -> Iterator[Site]:
         """All sites in order; equals by the name of their first node."""

@@ -28,6 +28,7 @@ class Site:
         "names",
         "nodes",
         "serial",
+        "steps",
     )
 
     def __init__(
@@ -58,6 +59,8 @@ class Site:
         self.names: list[str] = []
         """A heap of the nodes' names, with some that have left."""
         self.nodes: Final = nodes
+        self.steps: dict[int, Site] = {}
+        """Where a node gets to from here when a task of a shape (by index; -1 - index: its reverse) is taken."""
 
     def first(self) -> str:
         """The first node by name. Only for a site that has nodes."""

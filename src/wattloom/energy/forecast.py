@@ -12,7 +12,7 @@ from wattloom.units import Joules, Seconds, Watts
 Provenance = Literal["measured", "modelled", "estimated"]
 
 
-class RunTime(msgspec.Struct, frozen=True):
+class RunTime(msgspec.Struct, frozen=True, gc=False):
     """How long a function takes alone on one kind of machine."""
 
     seconds: Seconds
@@ -21,13 +21,13 @@ class RunTime(msgspec.Struct, frozen=True):
     provenance: Provenance = "estimated"
 
 
-class Unknown(msgspec.Struct, frozen=True, tag_field="forecast", tag="unknown"):
+class Unknown(msgspec.Struct, frozen=True, gc=False, tag_field="forecast", tag="unknown"):
     """There is no figure, and why."""
 
     reason: str
 
 
-class Forecast(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="forecast", tag="known"):
+class Forecast(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="forecast", tag="known"):
     """What a task is expected to take and to cost on a node at its present load."""
 
     seconds: Seconds

@@ -104,7 +104,7 @@ class LeastJoules(Policy):
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         shape = ask.shape
-        site = view.cheapest(shape, lambda candidate: self.rank(shape, candidate, view))
+        site = view.cheapest(shape, self)
         if site is None:
             return Refusal(view.why_none(shape))
         cost = view.cost(shape, site)

@@ -9,7 +9,7 @@ Most policies only rank: subclass `RankingPolicy` and write `cost`.
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from wattloom.cluster.fit import Terms
 from wattloom.cluster.index import Rank
@@ -17,29 +17,12 @@ from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
+from wattloom.policies.answers import Proposal, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.workload.shape import Shape
 
-
-class Proposal:
-    """A node for a task. The engine checks it before anything happens."""
-
-    __slots__ = ("cost", "node")
-
-    def __init__(self, node: str, cost: float) -> None:
-        self.node: Final = node
-        self.cost: Final = cost
-
-
-class Refusal:
-    """No node for now, and why; `until` asks to be asked again then at the latest."""
-
-    __slots__ = ("reason", "until")
-
-    def __init__(self, reason: Reason, until: float | None = None) -> None:
-        self.reason: Final = reason
-        self.until: Final = until
+__all__ = ["Ask", "Policy", "Proposal", "RankingPolicy", "Refusal", "View"]
 
 
 class Policy(ABC):
@@ -108,11 +91,7 @@ class RankingPolicy(Policy):
         return (cost if cost == cost else inf), self.tie(shape, site, outlook)
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
-        shape = ask.shape
-        site = view.cheapest(shape, lambda candidate: self.rank(shape, candidate, view))
-        if site is None:
-            return Refusal(view.why_none(shape))
-        return Proposal(site.first(), view.cost(shape, site))
+        return view.choose(ask.shape, self)
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         unknown = self.unknown(outlook)

@@ -3,14 +3,15 @@
 Owns the questions a policy can ask. It answers from the index and the forecasts and lets nobody change anything.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import inf
-from typing import Final
+from typing import Final, Protocol
 
 from wattloom.cluster.index import Index, Rank
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import NodeState, Site
+from wattloom.policies.answers import Proposal, Refusal
 from wattloom.prediction.outlook import Outlook, Outlooks
 from wattloom.prediction.readings import Readings
 from wattloom.workload.shape import Shape
@@ -28,6 +29,12 @@ class Ask:
         self.submitted = submitted
         self.attempt = attempt
         """How often it has been placed."""
+
+
+class Ranker(Protocol):
+    """Whoever ranks sites: lower is better, None where there is no room."""
+
+    def rank(self, shape: Shape, site: Site, view: "View", /) -> Rank | None: ...
 
 
 class View:
@@ -76,21 +83,26 @@ class View:
             if self.cap_microwatts is None or isinstance(self.outlook(shape, site), Outlook):
                 yield site, outlook
 
-    def cheapest(self, shape: Shape, evaluate: Callable[[Site], Rank | None]) -> Site | None:
-        """The site of lowest rank. `evaluate` must depend on the shape and the site alone: its answers are kept."""
-        ranking = self._index.ranking(shape.index, evaluate)
+    def choose(self, shape: Shape, ranker: Ranker) -> Proposal | Refusal:
+        """The first node of the site of lowest rank. A rank must depend on the shape and the site alone: it is kept."""
+        site = self.cheapest(shape, ranker)
+        if site is None:
+            return Refusal(self.why_none(shape))
+        if self.cap_microwatts is None:
+            return Proposal(site.first(), self._index.rankings[shape.index].least)
+        return Proposal(site.first(), self.cost(shape, site))
+
+    def cheapest(self, shape: Shape, ranker: Ranker) -> Site | None:
+        """The site of lowest rank; the same rule."""
+        ranking = self._index.rankings.get(shape.index)
+        if ranking is None:
+            ranking = self._index.rank_by(shape.index, lambda site: ranker.rank(shape, site, self))
         if self.cap_microwatts is None:
             return ranking.best()
         for site in ranking.walk():
             if isinstance(self.outlook(shape, site), Outlook):
                 return site
         return None
-
-    def ranked(self, shape: Shape, evaluate: Callable[[Site], Rank | None]) -> Iterator[Site]:
-        """All sites with room, cheapest first. The same rule for `evaluate`."""
-        for site in self._index.ranking(shape.index, evaluate).walk():
-            if self.cap_microwatts is None or isinstance(self.outlook(shape, site), Outlook):
-                yield site
 
     def sites(self) -> list[Site]:
         return self._index.sites()

@@ -13,7 +13,7 @@ from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
 
-class Event(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True, forbid_unknown_fields=True):
+class Event(msgspec.Struct, frozen=True, gc=False, tag_field="event", omit_defaults=True, forbid_unknown_fields=True):
     """What happened, and when (seconds, never running backwards)."""
 
     time: float

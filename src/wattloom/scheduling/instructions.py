@@ -16,7 +16,7 @@ Outcome = Literal["finished", "failed", "cancelled", "rejected", "unknown"]
 """How a task ended. `unknown`: it may or may not have run, and may not be run twice."""
 
 
-class Instruction(msgspec.Struct, frozen=True, tag_field="instruction", omit_defaults=True):
+class Instruction(msgspec.Struct, frozen=True, gc=False, tag_field="instruction", omit_defaults=True):
     """What a backend is asked to do."""
 
 

@@ -42,6 +42,7 @@ class Ledger:
 
     def __init__(self, terms: Terms) -> None:
         self.terms: Final = terms
+        self._in_full: Final = terms.guarantee == 1.0
         self.index: Final = Index()
         self.runtimes: Final = RunTimes()
         self.readings: Final = Readings()
@@ -56,6 +57,8 @@ class Ledger:
         self.arrivals: int = 0
         self.shapes: dict[int, Shape] = {}
         self._shape_of: dict[ShapeKey, Shape] = {}
+        self._usual_shape: dict[tuple[str, float, bool], Shape] = {}
+        """Shapes of tasks that ask for what their function does, found faster."""
         self._shapes_made: int = 0
         self._most_shapes: int = REMEMBERED_SHAPES
 
@@ -76,11 +79,17 @@ class Ledger:
             self.runtimes.forget(function.name)
             self._forecasts_changed(function.name)
         self._shape_of = {key: shape for key, shape in self._shape_of.items() if key[0] != function.name}
+        self._usual_shape.clear()
 
     def shape_of(self, task: Task) -> Shape:
+        waits = task.defer_s > 0.0 or task.deadline_s is not None
+        usual = (task.function, task.energy_weight, waits)
+        if task.requirements is None:
+            known = self._usual_shape.get(usual)
+            if known is not None:
+                return known
         function = self.functions[task.function]
         requirements = task.requirements if task.requirements is not None else function.requirements
-        waits = task.defer_s > 0.0 or task.deadline_s is not None
         key = (task.function, requirements, task.energy_weight, waits)
         shape = self._shape_of.get(key)
         if shape is None:
@@ -88,6 +97,8 @@ class Ledger:
             self._shapes_made += 1
             self._shape_of[key] = shape
             self.shapes[shape.index] = shape
+        if task.requirements is None:
+            self._usual_shape[usual] = shape
         return shape
 
     @property
@@ -101,6 +112,7 @@ class Ledger:
             del self.shapes[shape.index]
             self.outlooks.drop(shape)
         self._shape_of = {key: shape for key, shape in self._shape_of.items() if shape.live}
+        self._usual_shape.clear()
         self._most_shapes = max(REMEMBERED_SHAPES, 2 * len(self.shapes))
         self.index.kinds_changed()
         return idle
@@ -108,7 +120,7 @@ class Ledger:
     def learn(self, record: TaskRecord, seconds: float) -> bool:
         """A run took so long (alone): True if forecasts change, and with them what was ranked."""
         outlook = record.outlook
-        node = self.index.nodes.get(record.node)
+        node = record.home
         if outlook is None or node is None:
             return False
         function = record.shape.function
@@ -147,30 +159,35 @@ class Ledger:
         """Take what the task needs. `undo` is the inverse."""
         shape = record.shape
         record.node = node.name
+        record.home = node
         record.outlook = outlook
         record.cost = cost
         if cost is not None and shape.waits and isfinite(cost):
             usual = self.view.usual_cost.get(shape.index, cost)
             self.view.usual_cost[shape.index] = usual + NEW_COST_COUNTS * (cost - usual)
-        record.guaranteed = fit.guaranteed(shape, self.terms)
-        wanted = shape.devices[outlook.variant.name]
-        if wanted:
+        record.guaranteed = shape.cpu if self._in_full else fit.guaranteed(shape, self.terms)
+        if not shape.plain and (wanted := shape.devices[outlook.variant.name]):
             grant = take_devices(node.cls, node.devices, wanted)
             assert grant is not None
             node.devices, record.devices = grant
-        node.take(record.task.id, shape.cpu, record.guaranteed, shape.memory)
-        self.index.place(node)
+            node.take(record.task.id, shape.cpu, record.guaranteed, shape.memory)
+            self.index.place(node)
+        else:
+            self.index.take(node, record.task.id, shape.index, shape.cpu, record.guaranteed, shape.memory)
 
     def undo(self, record: TaskRecord) -> NodeState | None:
         """Give back what `commit` took; the node, if it is still there."""
-        node = self.index.nodes.get(record.node)
+        node = record.home
         if node is not None:
             shape = record.shape
             if record.devices:
                 node.devices = return_devices(node.devices, record.devices)
-            node.give_back(record.task.id, shape.cpu, record.guaranteed, shape.memory)
-            self.index.place(node)
+                node.give_back(record.task.id, shape.cpu, record.guaranteed, shape.memory)
+                self.index.place(node)
+            else:
+                self.index.give_back(node, record.task.id, shape.index, shape.cpu, record.guaranteed, shape.memory)
         record.node = ""
+        record.home = None
         record.devices = ()
         record.guaranteed = 0
         record.outlook = None

@@ -8,6 +8,7 @@ from typing import Final
 
 from wattloom.cluster.node_class import DeviceUse
 from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import NodeState
 from wattloom.policies.view import Ask
 from wattloom.prediction.outlook import Outlook
 from wattloom.workload.shape import Shape
@@ -30,6 +31,9 @@ class Stage(IntEnum):
 
 ON_A_NODE: Final = (Stage.ASSIGNED, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING)
 
+NOBODY: Final[set[str]] = set()
+"""The tasks that a task with none to wait for waits for. Shared: never added to."""
+
 Order = tuple[int, int]
 """Higher priority first, then order of arrival."""
 
@@ -38,8 +42,24 @@ class TaskRecord(Ask):
     """One accepted task on its way to exactly one end."""
 
     __slots__ = (
-        "after", "ask_at", "by_choice", "cost", "devices", "epoch", "failures", "guaranteed", "losses", "node", "order",
-        "outlook", "reason", "refusals", "stage", "started", "waiting_since",
+        "after",
+        "ask_at",
+        "by_choice",
+        "cost",
+        "devices",
+        "epoch",
+        "failures",
+        "guaranteed",
+        "home",
+        "losses",
+        "node",
+        "order",
+        "outlook",
+        "reason",
+        "refusals",
+        "stage",
+        "started",
+        "waiting_since",
     )  # fmt: skip
 
     def __init__(self, task: Task, shape: Shape, time: float, arrival: int) -> None:
@@ -48,7 +68,7 @@ class TaskRecord(Ask):
         self.stage: Stage = Stage.HELD_BACK
         self.epoch: int = 0
         """Goes up each time it is queued: old places in the queue are void."""
-        self.after: set[str] = set()
+        self.after: set[str] = NOBODY
         """Tasks it still waits for."""
         self.failures: int = 0
         self.losses: int = 0
@@ -64,6 +84,8 @@ class TaskRecord(Ask):
         self.reason: Reason | None = None
         """Why it waits, as its owner was told."""
         self.node: str = ""
+        self.home: NodeState | None = None
+        """The node's state, as long as it is on one."""
         self.guaranteed: int = 0
         self.devices: DeviceUse = ()
         self.outlook: Outlook | None = None

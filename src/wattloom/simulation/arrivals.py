@@ -14,6 +14,7 @@ from wattloom.errors import ScenarioError
 from wattloom.simulation.scenario import ArrivalsEntry, FunctionEntry, Scenario
 from wattloom.simulation.trial import Arrival
 from wattloom.workload.task import Task
+from wattloom.workload.task_problem import task_problem
 
 T = TypeVar("T")
 Draw = tuple[float, str, dict[str, str]]
@@ -171,7 +172,7 @@ def _arrival(draw: Draw, name: str, scenario: Scenario, random: Random) -> Arriv
         retries=entry.retries,
         infrastructure_retries=entry.infrastructure_retries,
     )
-    problem = task.problem()
+    problem = task_problem(task)
     if problem is not None:
         raise ScenarioError(f"{where}: {problem[0]}", problem[1])
     factor = _factor(entry, random)

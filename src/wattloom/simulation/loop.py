@@ -274,7 +274,7 @@ class Simulation:
             tasks=TaskCounts(len(self.trial.arrivals), self._finished, self._ended_otherwise, waiting),
             wait_s=Quantiles.of(self._waits),
             slowdown=Quantiles.of(self._slowdowns),
-            utilisation=busy / (threads * end) if end > 0.0 else 0.0,
+            utilisation=busy / (threads * counted) if counted > 0.0 else 0.0,
             decisions=self._decisions,
             proposals=engine.proposals,
             digest=self._digest.hex(),

@@ -55,7 +55,7 @@ class Result(msgspec.Struct, frozen=True):
     slowdown: Quantiles
     """Submission to end, over the task's shortest possible run time on this cluster."""
     utilisation: float
-    """Busy hardware threads over all of them, from 0 to the makespan."""
+    """Busy hardware threads over all of them, from 0 to the makespan (later if work was lost in vain after it)."""
     decisions: int
     proposals: int
     digest: str

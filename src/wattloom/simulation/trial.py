@@ -17,7 +17,7 @@ from wattloom.workload.task import Task
 Happening = NodeJoined | NodeLost | CapChanged | CancelRequested
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class Arrival(msgspec.Struct, frozen=True, gc=False):
     """A task, when it comes, and how long it is against its function's usual length."""
 
     time: float

@@ -13,7 +13,7 @@ LEAST_SHARE: Final = 0.001
 """Shares of a device are counted in thousandths."""
 
 
-class Requirements(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """Needs of one task. Hashable, so that equal needs are recognised as one shape."""
 
     cpu: float = 1.0

@@ -22,6 +22,7 @@ class Shape:
         "index",
         "live",
         "memory",
+        "plain",
         "requirements",
         "variants",
         "waits",
@@ -45,6 +46,8 @@ class Shape:
             variant.name: _device_shares(requirements, variant) for variant in function.variants
         }
         """Thousandths of a device by variant and kind."""
+        self.plain: Final = not any(self.devices.values())
+        """Whether no build of it needs a device."""
 
     def __repr__(self) -> str:
         return f"<Shape {self.index} {self.function.name} {self.requirements}>"

@@ -12,7 +12,7 @@ from wattloom.workload.requirements import Requirements
 MOST_PRIORITY: Final = 1_000_000_000
 
 
-class Task(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A call to be placed, run once and ended once."""
 
     id: str
@@ -35,24 +35,3 @@ class Task(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """Runs again after the function's own failure."""
     infrastructure_retries: int = 3
     """Runs again after a loss that was not the function's fault (only if idempotent)."""
-
-    def problem(self) -> tuple[str, str] | None:
-        """The first wrong field and what is wrong with it."""
-        if not self.id:
-            return "id", "must not be empty"
-        if not 0.0 <= self.energy_weight <= 1.0:
-            return "energy_weight", f"must be between 0 and 1, not {self.energy_weight}"
-        if not -MOST_PRIORITY <= self.priority <= MOST_PRIORITY:
-            return "priority", f"must be between -{MOST_PRIORITY} and {MOST_PRIORITY}, not {self.priority}"
-        if self.deadline_s is not None and not 0.0 < self.deadline_s < float("inf"):
-            return "deadline_s", f"must be positive, not {self.deadline_s}"
-        if not 0.0 <= self.defer_s < float("inf"):
-            return "defer_s", f"must not be negative, not {self.defer_s}"
-        if self.retries < 0:
-            return "retries", f"must not be negative, not {self.retries}"
-        if self.infrastructure_retries < 0:
-            return "infrastructure_retries", f"must not be negative, not {self.infrastructure_retries}"
-        if self.id in self.after:
-            return "after", "names the task itself"
-        wrong = self.requirements.problem() if self.requirements is not None else None
-        return None if wrong is None else (f"requirements.{wrong[0]}", wrong[1])

@@ -9,7 +9,7 @@ BENCH_BIN := $(BENCH_VENV)/bin
 SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.toml' -o -name py.typed \) 2>/dev/null)
 
 DEMO_SCENARIO ?= mixed-1000
-DEMO_POLICIES ?= round-robin,spread,pack,marginal-energy,weighted,least-joules
+DEMO_POLICIES ?= fifo,round-robin,random,spread,pack,arch-first,marginal-energy,exec,weighted,least-joules
 DEMO_REPORT ?= demo-report
 DEMO = $(BIN)/wattloom compare $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
 

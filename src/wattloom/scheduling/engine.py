@@ -173,11 +173,13 @@ class Engine(Placing):
         _refuse(task_problem(task), "task")
         if task.function not in ledger.functions:
             raise EventRefused("task.function", f"{task.function} was not defined")
-        if task.id in ledger.tasks or task.id in ledger.ended:
-            raise EventRefused("task.id", f"{task.id} was submitted before")
-        for other in task.after:
-            if other not in ledger.tasks and other not in ledger.ended:
-                raise EventRefused("task.after", f"{other} is not known")
+        name = task.id
+        if name in ledger.tasks or name in ledger.ended:
+            raise EventRefused("task.id", f"{name} was submitted before")
+        if task.after:
+            for other in task.after:
+                if other not in ledger.tasks and other not in ledger.ended:
+                    raise EventRefused("task.after", f"{other} is not known")
         if ledger.too_many_shapes:
             for shape in ledger.forget_shapes():
                 self.queue.forget(shape)
@@ -185,7 +187,7 @@ class Engine(Placing):
         ledger.arrivals += 1
         record = TaskRecord(task, ledger.shape_of(task), event.time, ledger.arrivals)
         record.shape.live += 1
-        ledger.tasks[task.id] = record
+        ledger.tasks[name] = record
         if task.after:
             self._hold_back(record)
         else:

@@ -98,9 +98,9 @@ def _queued_tasks_are_counted(engine: Engine) -> None:
     for record in queued:
         lane = engine.queue.lanes.get(record.shape.index)
         standing = lane is not None and any(e[3] is record and e[2] == record.epoch for e in lane.entries)
-        _require(standing, f"{record.task.id} is queued and stands in no lane")
+        _require(standing, f"{record.name} is queued and stands in no lane")
         assert lane is not None
-        _require(lane.blocked_by is not None, f"{record.task.id} is queued, not blocked, and was not asked")
+        _require(lane.blocked_by is not None, f"{record.name} is queued, not blocked, and was not asked")
 
 
 def _nodes_are_kept_for_queued_tasks(engine: Engine) -> None:
@@ -109,8 +109,8 @@ def _nodes_are_kept_for_queued_tasks(engine: Engine) -> None:
     _require(held == set(engine._held), "the nodes kept free are not those in the list")
     waiting = [*engine._held.values(), *([] if engine._first is None else [engine._first])]
     for record in waiting:
-        here = ledger.tasks.get(record.task.id) is record and record.stage == Stage.QUEUED
-        _require(here, f"something is kept free for {record.task.id}, which does not wait")
+        here = ledger.tasks.get(record.name) is record and record.stage == Stage.QUEUED
+        _require(here, f"something is kept free for {record.name}, which does not wait")
 
 
 def _who_waits_for_time_has_a_timer(engine: Engine) -> None:

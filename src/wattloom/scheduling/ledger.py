@@ -170,10 +170,10 @@ class Ledger:
             grant = take_devices(node.cls, node.devices, wanted)
             assert grant is not None
             node.devices, record.devices = grant
-            node.take(record.task.id, shape.cpu, record.guaranteed, shape.memory)
+            node.take(record.name, shape.cpu, record.guaranteed, shape.memory)
             self.index.place(node)
         else:
-            self.index.take(node, record.task.id, shape.index, shape.cpu, record.guaranteed, shape.memory)
+            self.index.take(node, record.name, shape.index, shape.cpu, record.guaranteed, shape.memory)
 
     def undo(self, record: TaskRecord) -> NodeState | None:
         """Give back what `commit` took; the node, if it is still there."""
@@ -182,10 +182,10 @@ class Ledger:
             shape = record.shape
             if record.devices:
                 node.devices = return_devices(node.devices, record.devices)
-                node.give_back(record.task.id, shape.cpu, record.guaranteed, shape.memory)
+                node.give_back(record.name, shape.cpu, record.guaranteed, shape.memory)
                 self.index.place(node)
             else:
-                self.index.give_back(node, record.task.id, shape.index, shape.cpu, record.guaranteed, shape.memory)
+                self.index.give_back(node, record.name, shape.index, shape.cpu, record.guaranteed, shape.memory)
         record.node = ""
         record.home = None
         record.devices = ()
@@ -239,8 +239,8 @@ class Ledger:
 
     def end(self, record: TaskRecord, outcome: Outcome) -> None:
         record.shape.live -= 1
-        del self.tasks[record.task.id]
-        self.ended[record.task.id] = outcome
+        del self.tasks[record.name]
+        self.ended[record.name] = outcome
         if len(self.ended) > self.most_ended:
             del self.ended[next(iter(self.ended))]
 

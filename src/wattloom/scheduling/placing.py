@@ -110,13 +110,13 @@ class Placing:
         until = self.time + _back_off_s(record.refusals)
         record.epoch += 1
         self._unhold(record)
-        self.timers.set(until, "back-off", record.task.id, record.epoch)
+        self.timers.set(until, "back-off", record.name, record.epoch)
         self._tell_waiting(record, reason, until, message)
 
     def _tell_waiting(self, record: TaskRecord, reason: Reason, until: float | None, message: str) -> None:
         if record.reason != reason or message:
             record.reason = reason
-            self._out.append(Wait(record.task.id, reason, until, message))
+            self._out.append(Wait(record.name, reason, until, message))
 
     def _settle(self) -> None:
         """Place what can be placed, then let due timers have their say, until nothing moves."""
@@ -202,7 +202,7 @@ class Placing:
         """Then at the latest. One timer is enough: if it comes early, the answer says when to ask next."""
         if record.ask_at <= self.time or time < record.ask_at:
             record.ask_at = time
-            self.timers.set(time, "ask-again", record.task.id, record.epoch)
+            self.timers.set(time, "ask-again", record.name, record.epoch)
 
     def _commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None) -> None:
         ledger = self.ledger
@@ -218,7 +218,7 @@ class Placing:
         record.ask_at = 0.0
         if self._unwatched:
             self._watch_patience()
-        if record.order > self._youngest:
+        if self.queue.blocked and record.order > self._youngest:
             self._youngest = record.order
         if node.mode == Mode.AWAKE:
             self._emit_place(record, node)
@@ -233,10 +233,10 @@ class Placing:
         outlook = record.outlook
         assert outlook is not None
         if self._readings:
-            self.ledger.readings.placed(node.name, record.task.id, record.task.function)
+            self.ledger.readings.placed(node.name, record.name, record.task.function)
         self._out.append(
             Place(
-                record.task.id,
+                record.name,
                 record.attempt,
                 node.name,
                 outlook.variant.name,
@@ -317,35 +317,38 @@ class Placing:
 
     def _leave(self, record: TaskRecord) -> NodeState | None:
         if self._readings:
-            self.ledger.readings.gone(record.node, record.task.id)
+            self.ledger.readings.gone(record.node, record.name)
         return self.ledger.undo(record)
 
     def _end(self, record: TaskRecord, outcome: Outcome, reason: Reason | None, message: str) -> None:
         """The one end of a task, and of those that cannot run without it."""
-        ends: list[tuple[TaskRecord, Outcome, Reason | None, str]] = [(record, outcome, reason, message)]
-        while ends:
-            record, outcome, reason, message = ends.pop()
-            task = record.task.id
-            if self.ledger.tasks.get(task) is not record:
-                continue
-            if record.stage == Stage.QUEUED:
-                self.ledger.view.queued -= 1
-                self.queue.unblock(self.queue.lanes[record.shape.index])
-            record.stage = Stage.HELD_BACK
-            if self._held or self._first is not None:
-                self._unhold(record)
-            self.ledger.end(record, outcome)
-            if reason is not None:
-                self._out.append(Conclude(task, outcome, reason, message))
-            if task not in self._dependents:
-                continue
-            for dependent in self._dependents.pop(task):
+        self._end_one(record, outcome, reason, message)
+        if record.name not in self._dependents:
+            return
+        ended: list[tuple[str, Outcome]] = [(record.name, outcome)]
+        while ended:
+            task, outcome = ended.pop()
+            for dependent in self._dependents.pop(task, ()):
                 dependent.after.discard(task)
+                if self.ledger.tasks.get(dependent.name) is not dependent:
+                    continue
                 if outcome != "finished":
                     note = f"{task} ended as {outcome}"
-                    ends.append((dependent, "rejected", Reason.DEPENDENCY_ENDED, note))
-                elif not dependent.after and self.ledger.tasks.get(dependent.task.id) is dependent:
+                    self._end_one(dependent, "rejected", Reason.DEPENDENCY_ENDED, note)
+                    ended.append((dependent.name, "rejected"))
+                elif not dependent.after:
                     self._enqueue(dependent)
+
+    def _end_one(self, record: TaskRecord, outcome: Outcome, reason: Reason | None, message: str) -> None:
+        if record.stage == Stage.QUEUED:
+            self.ledger.view.queued -= 1
+            self.queue.unblock(self.queue.lanes[record.shape.index])
+        record.stage = Stage.HELD_BACK
+        if self._held or self._first is not None:
+            self._unhold(record)
+        self.ledger.end(record, outcome)
+        if reason is not None:
+            self._out.append(Conclude(record.name, outcome, reason, message))
 
     # -- time ----------------------------------------------------------------------------------------------------------
 

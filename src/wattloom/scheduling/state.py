@@ -51,7 +51,7 @@ class TaskRecord(Ask):
         "failures",
         "guaranteed",
         "home",
-        "losses",
+        "losses", "name",
         "node",
         "order",
         "outlook",
@@ -64,6 +64,7 @@ class TaskRecord(Ask):
 
     def __init__(self, task: Task, shape: Shape, time: float, arrival: int) -> None:
         super().__init__(task, shape, time, 0)
+        self.name: Final[str] = task.id
         self.order: Order = (-task.priority, arrival)
         self.stage: Stage = Stage.HELD_BACK
         self.epoch: int = 0

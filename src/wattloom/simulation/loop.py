@@ -4,6 +4,7 @@ Owns the order of things in virtual time: (time, kind, sequence), so ties are st
 policy gives the same run, bit for bit.
 """
 
+import gc
 from collections.abc import Callable
 from heapq import heappop
 from typing import Final
@@ -70,7 +71,17 @@ class Simulation:
 
     def run(self) -> Result:
         """Until every task has ended or nothing can happen any more."""
-        self._set_up()
+        collecting = gc.isenabled()
+        gc.disable()  # nothing here makes reference cycles, and looking for them takes a fifth of the time
+        try:
+            self._set_up()
+            self._run()
+        finally:
+            if collecting:
+                gc.enable()
+        return self._result()
+
+    def _run(self) -> None:
         arrivals = self.trial.arrivals
         total = len(arrivals)
         due = self.physics.due
@@ -97,7 +108,6 @@ class Simulation:
             steps += 1
             if steps % PROGRESS_EVERY == 0 and self._progress is not None:
                 self._progress(self._finished + self._ended_otherwise, total)
-        return self._result()
 
     # -- time --------------------------------------------------------------------------------------------------------
 

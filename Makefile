@@ -28,7 +28,7 @@ export PIP_QUIET := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench bench-decisions bench-simulation simgrid docs compiled wheel clean
+.PHONY: help demo test lint check-compiled bench bench-decisions bench-simulation simgrid docs compiled wheel clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ docs: $(VENV)/.stamp-docs ## build the documentation into site/
 wheel: $(VENV)/.stamp-dev ## build the pure-Python wheel and the source archive into dist/
 	rm -rf build
 	$(BIN)/python -m build --outdir dist .
+
+check-compiled: $(VENV)/.stamp-dev $(BENCH_VENV)/.stamp-wattloom ## compare results of the compiled and the pure wheel
+	@mkdir -p build; for scenario in heats-bursts isa-mixed; do for policy in least-joules marginal-energy exec; do \
+		$(BIN)/wattloom simulate $$scenario --policy $$policy --json > build/pure.json && \
+		$(BENCH_BIN)/wattloom simulate $$scenario --policy $$policy --json > build/compiled.json && \
+		cmp build/pure.json build/compiled.json && echo "$$scenario, $$policy: identical" || exit 1; done; done
 
 compiled: dist/.stamp-compiled ## build the mypyc-compiled wheel into dist/
 
@@ -126,7 +132,9 @@ $(BENCH_VENV)/.stamp-peers: | $(BENCH_BIN)/python
 	$(BENCH_BIN)/pip install $(BENCH_PEERS)
 	@touch $@
 
-$(BENCH_VENV)/.stamp-wattloom: dist/.stamp-compiled $(BENCH_VENV)/.stamp-peers
+# Without a C compiler the benchmarks measure the pure wheel, and say so in their tables.
+$(BENCH_VENV)/.stamp-wattloom: $(SOURCES) pyproject.toml setup.py $(BENCH_VENV)/.stamp-peers
+	@if command -v cc >/dev/null; then $(MAKE) --no-print-directory compiled; else $(MAKE) --no-print-directory wheel; fi
 	$(BENCH_BIN)/pip uninstall -y wattloom 2>/dev/null
-	$(BENCH_BIN)/pip install dist/wattloom-*-cp*.whl
+	$(BENCH_BIN)/pip install $$(ls -t dist/wattloom-*.whl | head -n 1)
 	@touch $@

@@ -108,7 +108,7 @@ class Scan:
         for number, profile in enumerate(profiles):
             watts = [power for _, power in profile.watts]
             for level in range(profile.cores):
-                self.cost[number, level] = watts[level + 1] - watts[level]
+                self.cost[number, level] = round(watts[level + 1] - watts[level], 6)
         self.kind = np.arange(nodes) % len(profiles)
         self.level = np.zeros(nodes, dtype=np.int64)
 
@@ -119,10 +119,12 @@ class Scan:
         return int(cheapest[int(np.argmax(levels == levels.max()))])
 
 
-def run_scan(scan: Scan, events: list[ev.AnyEvent], chosen: list[str], check_from: int, checks: int) -> float:
-    """Follow the engine's choices; from one decision on, decide too, and insist on the same. Seconds per choice."""
+def run_scan(
+    scan: Scan, events: list[ev.AnyEvent], chosen: list[str], check_from: int, checks: int
+) -> tuple[float, float]:
+    """Follow the engine's choices; from one on, decide too. Seconds per choice, and the share of equal ones."""
     where: dict[str, int] = {}
-    spent, made, decision = 0.0, 0, 0
+    spent, made, equal, decision = 0.0, 0, 0, 0
     for event in events:
         if isinstance(event, ev.TaskSubmitted):
             node = int(chosen[decision].removeprefix("node-"))
@@ -131,14 +133,13 @@ def run_scan(scan: Scan, events: list[ev.AnyEvent], chosen: list[str], check_fro
                 found = scan.choose()
                 spent += time.perf_counter() - begin
                 made += 1
-                if found != node:
-                    sys.exit(f"decision {decision}: the engine chose node {node}, the scan {found}")
+                equal += found == node
             where[event.task.id] = node
             scan.level[node] += 1
             decision += 1
         elif isinstance(event, ev.TaskFinished):
             scan.level[where.pop(event.task)] -= 1
-    return spent / made
+    return spent / made, equal / made
 
 
 def main() -> None:
@@ -162,7 +163,8 @@ def main() -> None:
         Goal.at_least("decisions/s at the same load, slowest size", 100_000, min(same_load)),
         Goal.at_least("decisions/s at 60% load, slowest size", 100_000, min(rates)),
         Goal.at_most("spread from 100 to 50,000 nodes at the same load (max/min - 1)", 0.20, _spread(same_load)),
-        Goal.at_least("share of choices equal to the scan's", 1.0, 1.0),
+        Goal.at_most("spread from 1,000 to 50,000 nodes at 60% load (max/min - 1)", 0.20, _spread(rates[len(SIZES) :])),
+        Goal.at_least("share of choices equal to the scan's", 1.0, min(row["equal"] for row in rows)),
         Goal.at_least("ratio to the numpy scan at 50,000 nodes", 1.0, rows[len(SIZES) - 1]["ratio"]),
     ]
     finish("decisions", rows, goals)
@@ -181,7 +183,7 @@ def row(nodes: int, scaled: bool, best: float, options: argparse.Namespace, comp
     decisions, checks = options.decisions, options.checks
     fill, measured = sequence(nodes, decisions, SEED, scaled)
     chosen = engine_seconds(nodes, scaled, decisions)[1]
-    scan_s = run_scan(Scan(nodes, machines(SEED)), [*fill, *measured], chosen, len(fill), checks)
+    scan_s, equal = run_scan(Scan(nodes, machines(SEED)), [*fill, *measured], chosen, len(fill), checks)
     return {
         "nodes": nodes,
         "engine": "compiled" if compiled else "pure Python",
@@ -192,6 +194,7 @@ def row(nodes: int, scaled: bool, best: float, options: argparse.Namespace, comp
         "scan_per_s": 1.0 / scan_s,
         "ratio": decisions / best * scan_s,
         "compared": checks,
+        "equal": equal,
     }
 
 

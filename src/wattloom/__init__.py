@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wattloom.simulation.replay import Replay
     from wattloom.simulation.result import Result
     from wattloom.simulation.scenario import Scenario
+    from wattloom.simulation.why import Why
 
     __version__: str
 
@@ -36,6 +37,7 @@ _HOME = {
     "Replay": "wattloom.simulation.replay",
     "Result": "wattloom.simulation.result",
     "Scenario": "wattloom.simulation.scenario",
+    "Why": "wattloom.simulation.why",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Result",
     "Scenario",
     "WattloomError",
+    "Why",
     "__version__",
     "compare",
     "machines",

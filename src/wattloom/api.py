@@ -5,19 +5,21 @@ Owns what a caller may give (names, paths or objects) and what comes back. Print
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from io import BufferedWriter, FileIO
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.profile import MachineProfile
-from wattloom.errors import InputError
+from wattloom.errors import InputError, ScenarioError
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
-from wattloom.scheduling.explanation import Explanation
 from wattloom.scheduling.log import VERSION, Header, Log, LogWriter
 from wattloom.simulation import replay as replaying
+from wattloom.simulation import why as asking
 from wattloom.simulation.comparison import Comparison, MachineUse, Row, reference_among
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.replay import Replay
@@ -26,6 +28,7 @@ from wattloom.simulation.scenario import Scenario, builtin_names, load_scenario
 from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.side_by_side import Job, Progress, blamed_on, run_all
 from wattloom.simulation.trial import Trial
+from wattloom.simulation.why import Why
 from wattloom.units import GIB
 
 __all__ = [
@@ -88,7 +91,7 @@ def simulate(
     """
     loaded, folder = _scenario(scenario)
     spec, ready = _policy(policy)
-    trial = trial_of(loaded, seed, folder)
+    trial = _trial(scenario, loaded, seed, folder)
     with ExitStack() as stack, blamed_on(ready, spec):
         writer = (
             None
@@ -118,7 +121,7 @@ def compare(
     wanted = _wanted(policies)
     specs = [_policy(policy)[0] for policy in wanted]
     _check_comparison(specs, seeds, reference)
-    trials = [trial_of(loaded, seed, folder) for seed in range(seeds)]
+    trials = [_trial(scenario, loaded, seed, folder) for seed in range(seeds)]
     ready = [None if isinstance(policy, str) else policy for policy in wanted]
     jobs = [Job(seed, spec, seed, policy) for spec, policy in zip(specs, ready, strict=True) for seed in range(seeds)]
     results = run_all(trials, jobs, progress, processes)
@@ -149,10 +152,10 @@ def replay(log: str | Path, policy: str | Policy | None = None, progress: Progre
     return msgspec.structs.replace(found, counterfactual=renamed)
 
 
-def why(task: str, log: str | Path) -> list[Explanation]:
-    """Every decision on a task, laid open."""
+def why(task: str, log: str | Path, progress: Progress | None = None) -> Why:
+    """Every decision on a task, laid open; and whether the log still leads to the decisions it holds."""
     path = Path(log)
-    return replaying.why(path, task, _recorded_policy(path))
+    return asking.why(path, task, _recorded_policy(path), progress)
 
 
 def scenarios() -> list[ScenarioInfo]:
@@ -172,6 +175,16 @@ def _scenario(given: str | Path | Scenario) -> tuple[Scenario, Path]:
     return (given, Path()) if isinstance(given, Scenario) else load_scenario(str(given))
 
 
+def _trial(given: str | Path | Scenario, loaded: Scenario, seed: int, folder: Path) -> Trial:
+    """A file's errors begin with its name."""
+    try:
+        return trial_of(loaded, seed, folder)
+    except ScenarioError as problem:
+        if isinstance(given, Scenario):
+            raise
+        raise ScenarioError(f"{given}: {problem.field}", problem.problem) from problem
+
+
 def _wanted(given: str | Sequence[str | Policy] | None) -> Sequence[str | Policy]:
     if given is None:
         return builtin_policies()
@@ -187,10 +200,20 @@ def _recorded_policy(path: Path) -> Policy:
     return load_policy(Log(path).header.policy)
 
 
+class _LogFile(FileIO):
+    """A disk that fills up is the log's error, not the policy's or the simulator's."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as problem:
+            raise InputError(f"log {self.name}", f"cannot be written: {problem.strerror or problem}") from problem
+
+
 def _log_writer(stack: ExitStack, path: Path, header: Header) -> LogWriter:
     """The header is on disk before the first event, so that even a killed run leaves a log."""
     try:
-        file = stack.enter_context(path.open("wb"))
+        file = stack.enter_context(BufferedWriter(_LogFile(path, "wb")))
     except OSError as problem:
         raise InputError(
             f"log {path}", f"cannot be written: {problem.strerror or problem}; name a file in a folder that exists"

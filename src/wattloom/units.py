@@ -10,21 +10,11 @@ from typing import NewType
 Seconds = NewType("Seconds", float)
 Watts = NewType("Watts", float)
 Joules = NewType("Joules", float)
-WattHours = NewType("WattHours", float)
 
 MILLI = 1000
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 JOULES_PER_WATT_HOUR = 3600.0
-
-
-def energy(watts: Watts, seconds: Seconds) -> Joules:
-    """Joules drawn at constant power."""
-    return Joules(watts * seconds)
-
-
-def watt_hours(joules: Joules) -> WattHours:
-    return WattHours(joules / JOULES_PER_WATT_HOUR)
 
 
 def millicores(cores: float) -> int:

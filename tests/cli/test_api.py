@@ -15,7 +15,18 @@ from wattloom.simulation.comparison import reference_among
 from wattloom.simulation.scenario import load_scenario
 
 PUBLIC = {
-    *("Comparison", "Explanation", "InputError", "Policy", "Proposal", "RankingPolicy", "Refusal", "Replay", "Result"),
+    *(
+        "Comparison",
+        "Explanation",
+        "InputError",
+        "Policy",
+        "Proposal",
+        "RankingPolicy",
+        "Refusal",
+        "Replay",
+        "Result",
+        "Why",
+    ),
     *("Scenario", "WattloomError", "__version__"),
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
 }

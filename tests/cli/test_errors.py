@@ -1,5 +1,7 @@
 """Errors go to stderr, name what is wrong and what to do, and set the exit code. No tracebacks."""
 
+import json
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,19 @@ class Fails(RankingPolicy):
 
 class Nameless(RankingPolicy):
     def cost(self, shape, site, outlook):
+        return 1.0
+
+class Quits(RankingPolicy):
+    name = "quits"
+    summary = "ends the program"
+    def cost(self, shape, site, outlook):
+        raise SystemExit(7)
+
+class Talks(RankingPolicy):
+    name = "talks"
+    summary = "prints"
+    def cost(self, shape, site, outlook):
+        print("hello")
         return 1.0
 """
 
@@ -48,7 +63,8 @@ def test_a_wrong_scenario_field_is_named(
     path = tmp_path / "wrong.toml"
     assert change[0] in SCENARIO
     path.write_text(SCENARIO.replace(*change))
-    assert field in refused(wattloom, "simulate", path)
+    assert f"error: {path}: {field}" in refused(wattloom, "simulate", path)
+    assert f"error: {path}: {field}" in refused(wattloom, "compare", path)
 
 
 def test_an_unknown_scenario_lists_the_known_ones(wattloom: Wattloom) -> None:
@@ -80,7 +96,19 @@ def test_a_policy_file_that_raises_is_the_users_error(scenario: Path, tmp_path: 
     path.write_text(POLICY)
     assert "ZeroDivisionError" in refused(wattloom, "simulate", scenario, "--policy", f"{path}:Fails")
     assert "ZeroDivisionError" in refused(wattloom, "compare", scenario, "--policies", f"fifo,{path}:Fails")
-    refused(wattloom, "simulate", scenario, "--policy", f"{path}:Nameless")
+    assert "(mine.py, line 8)" in refused(wattloom, "simulate", scenario, "--policy", f"{path}:Fails")
+    assert "SystemExit: 7 (mine.py, line 18)" in refused(wattloom, "simulate", scenario, "--policy", f"{path}:Quits")
+    said = refused(wattloom, "simulate", scenario, "--policy", f"{path}:Nameless")
+    assert "class Nameless has no name: give it a class attribute `name`" in said
+
+
+def test_what_a_policy_prints_stays_out_of_the_json(scenario: Path, tmp_path: Path, wattloom: Wattloom) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(POLICY)
+    for words in (("simulate", scenario, "--policy"), ("compare", scenario, "--policies")):
+        result = wattloom(*words, f"{path}:Talks", "--json")
+        assert json.loads(result.stdout)["scenario"] == "tiny"
+        assert "hello" in result.stderr
 
 
 def test_a_log_that_cannot_be_written_is_refused(scenario: Path, tmp_path: Path, wattloom: Wattloom) -> None:
@@ -95,6 +123,24 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_run(
     occupied = tmp_path / "file"
     occupied.write_text("")
     assert "report" in refused(wattloom, "compare", scenario, "--report", occupied / "folder")
+
+
+@pytest.mark.parametrize(("command", "option"), [("compare", "--report"), ("simulate", "--log")])
+def test_a_path_must_not_be_empty(command: str, option: str, scenario: Path, wattloom: Wattloom) -> None:
+    result = wattloom(command, scenario, option, "")
+    assert result.exit_code == 2
+    assert f"'{option}': must not be empty" in result.stderr
+
+
+def test_a_report_that_finds_no_room_is_refused(
+    scenario: Path, tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("wattloom.report.write", full)
+    said = refused(wattloom, "compare", scenario, "--policies", "fifo", "--report", tmp_path)
+    assert "cannot be written: No space left on device" in said
 
 
 def test_a_policy_given_twice_is_refused(scenario: Path, wattloom: Wattloom) -> None:

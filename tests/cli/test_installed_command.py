@@ -76,9 +76,37 @@ def test_a_reader_that_stops_early_is_no_error(scenario: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_completion_knows_policies_and_scenarios() -> None:
-    completed = run(_WATTLOOM_COMPLETE="bash_complete", COMP_WORDS="wattloom simulate hsc", COMP_CWORD="2")
-    assert "hsc-cpu" in completed.stdout or "plain" not in completed.stdout
+@pytest.mark.parametrize("words", [("scenarios",), ("scenarios", "--json"), ("--help",)])
+def test_a_closed_pipe_ends_it_quietly(words: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as nobody:
+        done = subprocess.run([*COMMAND, *words], stdout=nobody, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.stderr == b""
+
+
+FULL = Path("/dev/full")
+needs_a_full_disk = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+
+
+@needs_a_full_disk
+@pytest.mark.parametrize("words", [("simulate", "{}", "--json"), ("simulate", "{}"), ("--help",), ("machines",)])
+def test_output_that_finds_no_room_is_an_error_in_words(words: tuple[str, ...], scenario: Path) -> None:
+    command = [*COMMAND, *(word.format(scenario) for word in words)]
+    with FULL.open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.stderr == "error: the output: cannot be written: No space left on device\n"
+    assert done.returncode == 1
+
+
+@needs_a_full_disk
+@pytest.mark.parametrize("tasks", [1, 2000])
+def test_a_log_that_finds_no_room_is_an_error_in_words(tasks: int, tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text(SCENARIO.replace("count = 60", f"count = {tasks}"))
+    done = run("simulate", path, "--log", FULL)
+    assert done.stderr.startswith("error: log /dev/full: cannot be written: No space left on device\n  try: ")
+    assert (done.returncode, done.stdout) == (2, "")
 
 
 @pytest.fixture

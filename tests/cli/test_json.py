@@ -86,6 +86,22 @@ def test_why_lays_open_every_class_of_candidates(log: Path, wattloom: Wattloom) 
     assert [c["first"] for c in decision["candidates"] if c["reason"] == "taken"] == [decision["node"]]
 
 
+def test_why_says_what_was_recorded_and_whether_it_holds(log: Path, wattloom: Wattloom) -> None:
+    found = parsed(wattloom("why", "t1", "--log", log, "--json"))
+    assert list(found) == ["task", "same_decisions", "decisions", "recorded", "waiting"]
+    assert (found["task"], found["same_decisions"], found["waiting"]) == ("t1", True, None)
+    placed = found["recorded"][-1]
+    assert (placed["instruction"], placed["node"]) == ("place", found["decisions"][-1]["node"])
+    assert placed["time"] == found["decisions"][-1]["time"]
+
+
+def test_why_under_another_policy_than_recorded_has_no_decisions(log: Path, wattloom: Wattloom) -> None:
+    log.write_bytes(log.read_bytes().replace(b'"policy":"pack"', b'"policy":"random"', 1))
+    found = parsed(wattloom("why", "t50", "--log", log, "--json"))
+    assert (found["same_decisions"], found["decisions"]) == (False, [])
+    assert found["recorded"][-1]["instruction"] == "place"
+
+
 @pytest.mark.parametrize("command", ["policies", "scenarios", "machines"])
 def test_lists_are_lists_of_named_objects(command: str, wattloom: Wattloom) -> None:
     found = parsed(wattloom(command, "--json"))

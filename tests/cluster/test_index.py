@@ -26,10 +26,12 @@ def cost(site: Site) -> Rank | None:
     return float(site.demand // 2_000), -float(site.mode)
 
 
-def brute_force(index: Index) -> str | None:
-    """The stated rule over all nodes: cost, second key, name."""
+def brute_force(index: Index, among: list[str] | None = None) -> str | None:
+    """The stated rule over all nodes, or some: cost, second key, name."""
     ranked: list[tuple[float, float, str]] = []
     for name, state in index.nodes.items():
+        if among is not None and name not in among:
+            continue
         assert state.site is not None
         rank = cost(state.site)
         if rank is not None:
@@ -68,9 +70,12 @@ def agree(index: Index) -> None:
     ranking = index.rankings.get(0) or index.rank_by(0, cost)
     best = ranking.best()
     assert (None if best is None else best.first()) == brute_force(index)
-    walked = [site.first() for site in ranking.walk()]
-    assert walked[:1] == ([] if best is None else [best.first()])
-    assert len(set(walked)) == len(walked)
+    assert ranking.best_where(lambda site: True) is best
+    assert ranking.best_where(lambda site: False) is None
+    other = ranking.best_where(lambda site: site is not best)
+    names = [name for name in index.nodes if best is None or name not in best.members()]
+    assert (None if other is None else other.first()) == brute_force(index, names)
+    assert ranking.best() is best
 
 
 @given(MOVES)

@@ -18,7 +18,8 @@ def profiles(draw: st.DrawFn) -> MachineProfile:
     cores = draw(CORES)
     ways = draw(st.integers(1, 4))
     at = sorted(draw(st.sets(st.floats(0.1, 200.0), max_size=6)))
-    watts = [(0.0, draw(st.floats(0.0, 500.0))), *((point, draw(st.floats(0.0, 900.0))) for point in at)]
+    idle = draw(st.floats(0.0, 500.0))
+    watts = [(0.0, idle), *((point, draw(st.floats(idle, 900.0))) for point in at)]
     slowdown = draw(st.floats(1.0, float(ways))) if ways > 1 else 1.5
     return MachineProfile("m", "x86_64", cores, cores * ways, 0, tuple(watts), smt_slowdown=slowdown)
 
@@ -97,7 +98,8 @@ def test_a_machine_without_a_curve_says_so_and_cannot_sleep() -> None:
 def loads(draw: st.DrawFn) -> tuple[tuple[float, ...], int, int, float]:
     cores = draw(CORES)
     ways = draw(st.sampled_from([1, 2, 4]))
-    watts = draw(st.lists(st.floats(1.0, 1_000.0), min_size=2, max_size=12))
+    idle = draw(st.floats(1.0, 500.0))
+    watts = [idle, *draw(st.lists(st.floats(idle, 1_000.0), min_size=1, max_size=11))]
     return tuple(watts), cores, cores * ways, draw(st.floats(1.0, float(ways)))
 
 

@@ -1,5 +1,6 @@
 """Every check of a proposal: what fits where, with which build, and the reason if it does not."""
 
+import msgspec
 import pytest
 
 from wattloom.cluster.reasons import Reason
@@ -99,6 +100,14 @@ def test_a_node_with_a_cap_and_without_a_curve_takes_nothing() -> None:
     h = Harness().node("a", WITHOUT_CURVE, cap_w=100.0)
     h.submit("t")
     assert h.why("t").candidates[0].reason == Reason.POWER_UNKNOWN
+
+
+def test_a_tdp_is_not_compared_with_the_draw_at_the_plug() -> None:
+    hot = msgspec.structs.replace(machine("hot", tdp_w=45.0), quantity="wall")
+    h = Harness(MarginalEnergy(tdp=True)).node("a", hot)
+    for name in ("t0", "t1", "t2"):
+        h.submit(name)
+    assert h.where("t2") == "a"
 
 
 def test_tdp_counts_only_if_the_policy_wants_it() -> None:

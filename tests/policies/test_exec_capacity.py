@@ -11,7 +11,9 @@ from wattloom.workload.task import Task
 
 
 def machine(name: str, tdp_w: float | None) -> MachineProfile:
-    return MachineProfile(name, "x86_64", 8, 8, 16 * GIB, watts=((0, 20.0), (8, 100.0)), tdp_w=tdp_w)
+    return MachineProfile(
+        name, "x86_64", 8, 8, 16 * GIB, watts=((0, 20.0), (8, 100.0)), tdp_w=tdp_w, quantity="package"
+    )
 
 
 def history(*nodes: Node) -> History:

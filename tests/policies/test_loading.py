@@ -39,6 +39,15 @@ class Breaks(Fifo):
 
 class Other:
     pass
+
+
+class Quits(Fifo):
+    def __init__(self) -> None:
+        raise SystemExit(7)
+
+
+class Nameless(Fifo):
+    name = ""
 """
 
 
@@ -94,9 +103,11 @@ WRONG = [
     ("spread:ignore_requests=maybe", "must be true or false, not 'maybe'"),
     ("nowhere.py:Mine", "there is no file nowhere.py"),
     ("{file}", "name the class too: .*mine.py:Mine, .*mine.py:Breaks"),
-    ("{file}:Mime", r"has no class 'Mime'; did you mean Mine\? its policies are Breaks, Mine"),
+    ("{file}:Mime", r"has no class 'Mime'; did you mean Mine\? its policies are Breaks, Mine, Nameless, Quits"),
     ("{file}:Other", "is not a policy: it must be a subclass of"),
     ("{file}:Breaks", "cannot be made: RuntimeError: out of order"),
+    ("{file}:Quits", "cannot be made: SystemExit: 7"),
+    ("{file}:Nameless", "Nameless: class Nameless has no name: give it a class attribute `name`"),
     ("{file}:Mine:mode=middle", "Mine.mode: must be low or high, not 'middle'"),
 ]
 
@@ -111,6 +122,9 @@ def test_a_file_that_cannot_be_run_is_named_with_its_error(tmp_path: Path) -> No
     path = tmp_path / "broken.py"
     path.write_text("import no_such_module_at_all\n")
     with pytest.raises(PolicyError, match=r"broken\.py cannot be loaded: ModuleNotFoundError"):
+        load_policy(f"{path}:Mine")
+    path.write_text("raise SystemExit(7)\n")
+    with pytest.raises(PolicyError, match=r"broken\.py cannot be loaded: SystemExit: 7"):
         load_policy(f"{path}:Mine")
 
 

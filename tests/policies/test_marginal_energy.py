@@ -32,7 +32,7 @@ def exhaustive(history: History, policy: MarginalEnergy, record: TaskRecord) -> 
             cost = machine.watts(node.demand + shape.cpu) - machine.watts(node.demand)
         else:
             cost = (machine.watts(cores) - machine.watts(max(0, cores - MILLI))) * shape.cpu / MILLI
-        found.append((cost, -node.demand, name))
+        found.append((round(cost, 6) if cost < inf else inf, -node.demand, name))
     return min(found)[2] if found else None
 
 
@@ -41,7 +41,7 @@ def has_room(policy: MarginalEnergy, record: TaskRecord, node: NodeState) -> boo
     if node.allocated + fit.guaranteed(shape, policy.terms) > cls.cpu or node.memory + shape.memory > cls.memory:
         return False
     tdp = cls.machine.profile.tdp_w
-    if not policy.terms.tdp or tdp is None:
+    if not policy.terms.tdp or tdp is None or cls.machine.profile.quantity != "package":
         return True
     return cls.machine.knows_power and cls.machine.watts(node.demand + shape.cpu) <= tdp
 
@@ -93,6 +93,6 @@ def test_under_the_80_percent_rule_a_full_node_costs_its_last_core() -> None:
 
 
 def test_a_node_at_its_tdp_is_left_alone() -> None:
-    rated = MachineProfile("rated", "x86_64", 4, 4, 8 * GIB, watts=FOUR.watts, tdp_w=40.0)
+    rated = MachineProfile("rated", "x86_64", 4, 4, 8 * GIB, watts=FOUR.watts, tdp_w=40.0, quantity="package")
     history = History(MarginalEnergy(tdp=True)).set_up([Node("a", "rated")], [rated], [Function("f")])
     assert [history.place(Task(f"t{n}", "f")) for n in range(3)] == ["a", "a", ""]

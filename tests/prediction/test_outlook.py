@@ -36,10 +36,11 @@ def test_joules_are_additional_watts_times_seconds_among_the_neighbours() -> Non
     assert outlook.forecast.joules == outlook.joules
 
 
-def test_waking_a_node_adds_its_idle_draw_to_the_clusters_but_not_to_the_tasks() -> None:
+def test_waking_a_node_adds_what_it_draws_then_to_the_clusters_watts_but_not_to_the_tasks() -> None:
     outlook = look(site(SLEEPER, mode=Mode.ASLEEP), {"sleeper": 10.0})
     assert outlook.watts == 10.0
-    assert outlook.added_microwatts == 28_000_000
+    waking = SLEEPER.wake_j / SLEEPER.wake_s
+    assert outlook.added_microwatts == round((max(30.0, waking) - (SLEEPER.sleep_w or 0.0)) * 1e6)
 
 
 def test_each_missing_figure_is_told_apart() -> None:

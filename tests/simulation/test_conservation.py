@@ -51,9 +51,9 @@ def machines(draw: st.DrawFn) -> MachineEntry:
         load_watts=watts,
         smt_slowdown=draw(st.floats(1.0, threads / cores)),
         speed=draw(st.floats(0.5, 2.0)),
-        sleep_w=draw(st.floats(0.0, 5.0)) if sleeps else None,
-        wake_s=draw(st.sampled_from([0.0, 3.0])),
-        wake_j=draw(st.floats(0.0, 200.0)),
+        sleep_w=draw(st.floats(0.0, min(5.0, idle))) if sleeps else None,
+        wake_s=draw(st.sampled_from([0.0, 3.0])) if sleeps else 0.0,
+        wake_j=draw(st.floats(0.0, 200.0)) if sleeps else 0.0,
     )
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import as_json, policy_names, scenario_argument
+from wattloom.cli.options import NamedPath, as_json, policy_names, scenario_argument
+from wattloom.errors import InputError
 
 if TYPE_CHECKING:
     from wattloom.simulation.comparison import Comparison
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--report",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Write DIR/index.html, one page that can be sent alone, and its pictures beside it.",
 )
@@ -57,14 +58,14 @@ def compare(
       wattloom compare my.toml --policies mine.py:MyPolicy,fifo --report out --json
     """
     from wattloom import api
-    from wattloom.cli.printing import print_json
+    from wattloom.cli.printing import print_json, stdout_kept_for_json
     from wattloom.cli.progress import progress_bar
 
     if report is not None:
         from wattloom.report import ready
 
         ready(report)
-    with progress_bar(f"policies on {Path(scenario).name}") as progress:
+    with progress_bar(f"policies on {Path(scenario).name}") as progress, stdout_kept_for_json(as_json):
         comparison = api.compare(scenario, policies, seeds, progress, reference=reference)
     page = (
         None if report is None else _report(comparison, report, _command(scenario, policies, seeds, reference, report))
@@ -82,7 +83,10 @@ def compare(
 def _report(comparison: "Comparison", folder: Path, command: str) -> Path:
     from wattloom.report import write
 
-    return write(comparison, folder, command)
+    try:
+        return write(comparison, folder, command)
+    except OSError as problem:
+        raise InputError(f"report {folder}", f"cannot be written: {problem.strerror or problem}") from problem
 
 
 def _command(scenario: str, policies: str | None, seeds: int, reference: str | None, report: Path) -> str:

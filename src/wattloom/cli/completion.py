@@ -15,6 +15,7 @@ def completion(shell: str) -> None:
       wattloom completion zsh >> ~/.zshrc
       wattloom completion fish > ~/.config/fish/completions/wattloom.fish
     """
+    import wattloom.cli.shells  # noqa: F401  (it replaces what click knows of bash)
     from wattloom.cli.main import cli
 
     kind = get_completion_class(shell)

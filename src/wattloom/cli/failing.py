@@ -3,8 +3,10 @@
 Owns the exit codes: 2 for what the user can put right, 1 for the rest, 130 after Ctrl-C.
 """
 
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EPIPE
 from typing import Final
 
@@ -40,6 +42,17 @@ def failures_in_words(ctx: click.Context) -> Iterator[None]:
             raise
         _say(f"{problem.filename}: {problem.strerror}", "check the path and who may read or write it")
         ctx.exit(BAD_INPUT)
+
+
+def output_lost(problem: OSError) -> int:
+    """Say that a full disk, or the like, took no more output; the exit code.
+
+    What is still unwritten goes nowhere, or Python would try again at its end.
+    """
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _say(f"{problem.filename or 'the output'}: cannot be written: {problem.strerror or problem}", "")
+    return FAILED
 
 
 def _what_to_do(problem: WattloomError) -> str:

@@ -3,6 +3,7 @@
 Owns the list of commands. A command's module is loaded when it is used, so that `wattloom --help` answers at once.
 """
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, Final
@@ -87,10 +88,18 @@ def cli() -> None:
 
 def main() -> None:
     """Where the installed command begins."""
+    if "_WATTLOOM_COMPLETE" in os.environ:
+        import wattloom.cli.shells  # noqa: F401  (it replaces what click knows of bash)
     try:
         cli(prog_name="wattloom")
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as problem:
+        if problem.errno is None:
+            raise
+        from wattloom.cli.failing import output_lost
+
+        sys.exit(output_lost(problem))
 
 
 if __name__ == "__main__":

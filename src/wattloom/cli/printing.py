@@ -5,6 +5,7 @@ Owns the terminal's width and the look of tables. rich is loaded only here and o
 
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,6 +22,11 @@ WIDTH_OF_A_FILE: Final = 160
 def print_json(value: Any) -> None:
     """Indented, keys in the order given, numbers in full."""
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def stdout_kept_for_json(as_json: bool) -> AbstractContextManager[object]:
+    """What a user's policy prints goes to stderr, where stdout is to hold JSON and nothing else."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def console() -> "Console":

@@ -1,7 +1,7 @@
 """`wattloom replay`: what a log cost, and what it would have cost under another policy."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,34 +31,15 @@ def replay(log: Path, policy: str | None, as_json: bool) -> None:
       wattloom replay run.log --policy pack
     """
     from wattloom import api
-    from wattloom.cli.printing import print_json
+    from wattloom.cli.printing import print_json, stdout_kept_for_json
     from wattloom.cli.progress import progress_bar
 
-    with progress_bar(f"replaying {log.name}") as progress:
+    with progress_bar(f"replaying {log.name}") as progress, stdout_kept_for_json(as_json):
         found = api.replay(log, policy, progress)
     if as_json:
-        print_json(to_json(found))
+        print_json(found.to_json())
     else:
         _print(found)
-
-
-def to_json(found: "Replay") -> dict[str, Any]:
-    """As `--json` prints it."""
-    other = found.counterfactual
-    return {
-        "recorded": found.recorded.to_json(),
-        "counterfactual": None if other is None else other.to_json(),
-        "same_decisions": found.same_decisions,
-        "saving": None if other is None else _saving(found.recorded, other),
-        "assumptions": found.assumptions,
-    }
-
-
-def _saving(recorded: "Result", other: "Result") -> float | None:
-    """Only where the same number of tasks was finished."""
-    before, after = recorded.energy.total, other.energy.total
-    comparable = before > 0.0 and recorded.tasks.finished == other.tasks.finished
-    return (before - after) / before if comparable else None
 
 
 def _print(found: "Replay") -> None:
@@ -76,7 +57,7 @@ def _print(found: "Replay") -> None:
     else:
         out.print("The recorded events no longer lead to the recorded decisions.", style="yellow")
     if found.counterfactual is not None:
-        out.print(_sentence(found.recorded, found.counterfactual), style="bold")
+        out.print(literal(_sentence(found, found.counterfactual)), style="bold")
     out.print("Assumed:", style="dim")
     for assumption in found.assumptions:
         out.print(f"  - {literal(assumption)}", style="dim")
@@ -93,9 +74,13 @@ def _cells(result: "Result") -> list[str]:
     ]
 
 
-def _sentence(recorded: "Result", other: "Result") -> str:
-    saving = _saving(recorded, other)
-    if saving is None:
+def _sentence(found: "Replay", other: "Result") -> str:
+    recorded, saving = found.recorded, found.saving
+    if saving is not None:
+        less = "less" if saving >= 0.0 else "more"
+        return f"Under {other.policy} the same work would have cost {abs(saving):.1%} {less} energy."
+    if recorded.tasks.submitted == 0:
+        return "There are no tasks in the log, so no saving is given."
+    if recorded.tasks.finished != other.tasks.finished:
         return f"{other.policy} would not have finished the same number of tasks, so no saving is given."
-    less = "less" if saving >= 0.0 else "more"
-    return f"Under {other.policy} the same work would have cost {abs(saving):.1%} {less} energy."
+    return "What the recorded run drew is unknown, so no saving is given."

@@ -26,6 +26,7 @@ def print_result(result: Result) -> None:
     for name, value in _lines(result).items():
         shown.add_row(name, literal(value))
     out.print(shown)
+    _print_warnings(result.warnings)
     out.print(_provenance(result.provenance), style="dim")
     out.print(assumed(len(result.assumptions), result.scenario), style="dim")
 
@@ -41,9 +42,21 @@ def _lines(result: Result) -> dict[str, str]:
         "  others": f"{tasks.failed:,} failed, {tasks.waiting:,} still waiting",
         "wait p50, p95, p99": _quantiles(result.wait_s.p50, result.wait_s.p95, result.wait_s.p99, " s"),
         "slowdown p50, p95, p99": _quantiles(result.slowdown.p50, result.slowdown.p95, result.slowdown.p99, ""),
+        **_deadlines(result),
         "utilisation": f"{result.utilisation:.1%} of the hardware threads",
         "decisions": f"{result.decisions:,}, digest {result.digest}",
     }
+
+
+def _deadlines(result: Result) -> dict[str, str]:
+    """A line only where tasks had one."""
+    met, missed = result.deadlines.met, result.deadlines.missed
+    return {"deadlines": f"{met:,} met, {missed:,} missed"} if met or missed else {}
+
+
+def _print_warnings(warnings: list[str]) -> None:
+    for warning in warnings:
+        console().print(f"Warning: {literal(warning)}.", style="yellow")
 
 
 def _quantiles(p50: float, p95: float, p99: float, unit: str) -> str:
@@ -58,6 +71,7 @@ def print_comparison(comparison: Comparison) -> None:
     undone = [row.policy for row in comparison.rows if not comparison.comparable(row)]
     if undone:
         out.print(f"Finished fewer tasks, so no saving is given: {literal(', '.join(undone))}.", style="yellow")
+    _print_warnings(comparison.warnings)
     sources = plural(len(comparison.machines), "machine type")
     out.print(_provenance(comparison.provenance, f" of {sources}"), style="dim")
     out.print(assumed(len(comparison.assumptions), comparison.scenario), style="dim")
@@ -75,7 +89,8 @@ def _comparison_table(comparison: Comparison, parts: bool) -> "Table":
     best = comparison.best
     for row in comparison.by_energy:
         cells = [literal(short(row.policy)), *_cells(comparison, row, shown_parts)]
-        made.add_row("★" if row is best else "", *cells, style="bold green" if row is best else None)
+        won = row is best and comparison.has_a_winner
+        made.add_row("★" if won else "", *cells, style="bold green" if won else None)
     return made
 
 
@@ -96,8 +111,8 @@ def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...]) -> list[str
 def _saving(comparison: Comparison, row: Row) -> str:
     if row.policy == comparison.reference:
         return "reference"
-    against = comparison.row(comparison.reference)
-    return percent(comparison.saving(row, against)) if row.finished == against.finished else "-"
+    saving = comparison.saving_of(row)
+    return "-" if saving is None else percent(saving)
 
 
 def _provenance(provenance: str, of_what: str = "") -> str:

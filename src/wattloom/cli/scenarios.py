@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from wattloom.cli.options import as_json, scenario_names
+from wattloom.cli.options import as_json, builtin_scenarios
 from wattloom.errors import ScenarioError
 
 
@@ -24,7 +24,7 @@ def scenarios(ctx: click.Context, as_json: bool) -> None:
 
 
 @scenarios.command(short_help="Print a built-in scenario's file.")
-@click.argument("name", shell_complete=scenario_names)
+@click.argument("name", shell_complete=builtin_scenarios)
 def show(name: str) -> None:
     """Print a built-in scenario's TOML file, with its sources and assumptions: a good start for one of your own.
 

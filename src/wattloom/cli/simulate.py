@@ -35,10 +35,10 @@ def simulate(scenario: str, policy: str, seed: int, log: Path | None, as_json: b
       wattloom simulate my.toml --policy mine.py:MyPolicy --log run.log --json
     """
     from wattloom import api
-    from wattloom.cli.printing import print_json
+    from wattloom.cli.printing import print_json, stdout_kept_for_json
     from wattloom.cli.progress import progress_bar
 
-    with progress_bar(f"{policy} on {Path(scenario).name}") as progress:
+    with progress_bar(f"{policy} on {Path(scenario).name}") as progress, stdout_kept_for_json(as_json):
         result = api.simulate(scenario, policy, seed, log, progress)
     if as_json:
         print_json(result.to_json())

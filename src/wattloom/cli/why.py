@@ -4,18 +4,23 @@ Owns the wording of reasons for people. Their stable names are in `cluster.reaso
 """
 
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
-import msgspec
 
 from wattloom.cli.options import LOG_FILE, as_json
 from wattloom.cluster.reasons import Reason
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.report.figures import figure, plural
 from wattloom.scheduling.explanation import Candidate, Explanation
+from wattloom.scheduling.instructions import Conclude, Place
+
+if TYPE_CHECKING:
+    from wattloom.simulation.why import Told, Waiting, Why
 
 MOST_SHOWN: Final = 15
+
+NOT_BY_COST: Final = "has room; the policy chose otherwise than by cost"
 
 WORDS: Final = {
     Reason.ARCHITECTURE: "another architecture than the task runs on",
@@ -33,7 +38,7 @@ WORDS: Final = {
     Reason.HELD: "kept free for a task that waits for a whole node",
     Reason.TOO_SLOW: "too slow for the task",
     Reason.DEARER: "fits, but costs more",
-    Reason.TIE: "costs the same; the name decided",
+    Reason.TIE: "costs the same; the tie rule decided",
     Reason.TAKEN: "taken",
     Reason.NO_NODES: "there are no nodes",
     Reason.NEVER_FITS: "no node is large enough, even when empty",
@@ -72,21 +77,64 @@ def why(task: str, log: Path, show_all: bool, as_json: bool) -> None:
       wattloom why t1 --log run.log
     """
     from wattloom import api
-    from wattloom.cli.printing import print_json
+    from wattloom.cli.printing import print_json, stdout_kept_for_json
+    from wattloom.cli.progress import progress_bar
 
-    found = api.why(task, log)
+    with progress_bar(f"reading {log.name}") as progress, stdout_kept_for_json(as_json):
+        found = api.why(task, log, progress)
     if as_json:
-        print_json({"task": task, "decisions": [msgspec.to_builtins(explanation) for explanation in found]})
+        print_json(found.to_json())
         return
-    if not found:
-        click.echo(f"There was no decision on {task}: it ended before its turn came.")
-    for explanation in found:
+    for explanation in found.explanations:
         _print(explanation, len(explanation.candidates) if show_all else MOST_SHOWN)
+    for sentence in _closing(found):
+        click.echo(sentence)
 
 
-def in_words(reason: Reason) -> str:
+def in_words(reason: Reason | None) -> str:
     """What a reason means, and its stable name."""
+    if reason is None:
+        return NOT_BY_COST
     return WORDS[reason] if reason == Reason.TAKEN else f"{WORDS[reason]} ({reason.value})"
+
+
+def _closing(found: "Why") -> list[str]:
+    """What the tables do not say: how it ended, why it still waits, or that the log contradicts its policy."""
+    if not found.same_decisions:
+        more = "further " if found.explanations else ""
+        return [
+            "The recorded events no longer lead to the recorded decisions: the policy (or its file), or the log, has "
+            f"changed since. So there is no {more}explanation, only what was recorded:",
+            *(f"  recorded: {_told(told)}" for told in found.recorded),
+            *([] if found.recorded else [f"  no decision on {found.task}"]),
+        ]
+    if found.waiting is not None:
+        return [f"{found.task} still waits where the log ends: {_waits(found.waiting)}."]
+    last = found.recorded[-1] if found.recorded else None
+    if last is not None and isinstance(last.instruction, Conclude):
+        return [f"{found.task} {_told(last)}."]
+    return [] if found.explanations else [f"No decision on {found.task} is recorded."]
+
+
+def _waits(waiting: "Waiting") -> str:
+    if waiting.after:
+        names = ", ".join(waiting.after[:MOST_SHOWN]) + (", ..." if len(waiting.after) > MOST_SHOWN else "")
+        return f"{in_words(waiting.reason)}: {names}"
+    if waiting.ahead:
+        return f"behind {plural(waiting.ahead, 'task')} of its kind; the first of them: {in_words(waiting.reason)}"
+    return in_words(waiting.reason)
+
+
+def _told(told: "Told") -> str:
+    instruction = told.instruction
+    when = f"at {told.time:,.3f} s"
+    if isinstance(instruction, Place):
+        again = "" if instruction.attempt == 1 else f", attempt {instruction.attempt}"
+        return f"placed on {instruction.node} {when}{again}"
+    message = f": {instruction.message}" if instruction.message else ""
+    if isinstance(instruction, Conclude):
+        return f"ended as {instruction.outcome} {when}: {in_words(instruction.reason)}{message}"
+    return f"had to wait {when}: {in_words(instruction.reason)}{message}"
 
 
 def _print(explanation: Explanation, most: int) -> None:
@@ -94,7 +142,7 @@ def _print(explanation: Explanation, most: int) -> None:
 
     out = console()
     out.print(literal(_headline(explanation)), style="bold")
-    cost = _cost_name(explanation.policy)
+    cost = f"cost, {explanation.measure}" if explanation.measure else "cost"
     numbers = ("cores in use", cost)
     shown = table("nodes", "machine", "state", "cores in use", "forecast", cost, "verdict", numbers=numbers)
     for candidate in explanation.candidates[:most]:
@@ -113,14 +161,6 @@ def _headline(explanation: Explanation) -> str:
         return f"{when} {explanation.policy} let {task} wait: {in_words(explanation.reason)}."
     again = "" if explanation.attempt == 1 else f", attempt {explanation.attempt}"
     return f"{when} {explanation.policy} sent {task} to {explanation.node}{again}."
-
-
-def _cost_name(policy: str) -> str:
-    """The heading of the cost column, with the policy's unit if it has one."""
-    from wattloom.policies.loading import available
-
-    unit: Any = getattr(available().get(policy), "measure", "")
-    return f"cost, {unit}" if unit else "cost"
 
 
 def _cells(candidate: Candidate) -> list[str]:

@@ -5,7 +5,7 @@ Owns `machines.toml` and the form of a machine in a file. Every curve names its 
 
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -16,6 +16,7 @@ from wattloom.errors import InputError
 from wattloom.units import GIB
 
 MOST_MEMORY_GIB: Final = 1e6
+Cores = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 
 
 class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -23,9 +24,9 @@ class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
     arch: str
     """`x86_64` or `aarch64`, as `uname -m` says it."""
-    cores: int
+    cores: Cores
     """Physical cores."""
-    threads: int | None = None
+    threads: Cores | None = None
     """Hardware threads; left out: as many as cores."""
     memory_gib: float = 0.0
     cores_watts: list[tuple[float, float]] | None = None
@@ -76,6 +77,9 @@ class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
             source=self.source,
         )
         self._refuse(profile, field)
+        for waking in ("wake_s", "wake_j"):
+            if self.sleep_w is None and getattr(self, waking) != 0.0:
+                raise InputError(f"{field}.{waking}", "means nothing without sleep_w: this machine cannot sleep")
         if self.load_watts is not None:
             curve = curve_from_load(tuple(self.load_watts), self.cores, threads, self.smt_slowdown)
             profile = msgspec.structs.replace(profile, watts=curve)

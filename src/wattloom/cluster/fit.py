@@ -20,7 +20,7 @@ class Terms(msgspec.Struct, frozen=True):
     guarantee: float = 1.0
     """Share of the requested CPU that is guaranteed: 0.8 is the 80% rule, 0 ignores CPU requests."""
     tdp: bool = False
-    """Whether a node's draw must stay within its TDP."""
+    """Whether a node's draw must stay within its TDP, where its curve is of the package."""
 
 
 def guaranteed(shape: Shape, terms: Terms) -> int:
@@ -45,7 +45,7 @@ def never(shape: Shape, cls: NodeClass, terms: Terms) -> Reason | None:
         return problems[0]
     if guaranteed(shape, terms) > cls.cpu or shape.memory > cls.memory:
         return Reason.TOO_SMALL
-    return _watts_problem(shape, cls, shape.cpu, terms)
+    return _watts_problem(cls, shape.cpu, terms)
 
 
 def now(shape: Shape, variant: Variant, site: Site, terms: Terms) -> Reason | None:
@@ -65,18 +65,20 @@ def room(shape: Shape, variant: Variant, site: Site, terms: Terms) -> Reason | N
     wanted = shape.devices[variant.name]
     if wanted and take_devices(cls, site.devices, wanted) is None:
         return Reason.DEVICES
-    return _watts_problem(shape, cls, site.demand + shape.cpu, terms)
+    asleep = site.mode in (Mode.ASLEEP, Mode.WAKING)
+    return _watts_problem(cls, site.demand + shape.cpu, terms, asleep)
 
 
-def _watts_problem(shape: Shape, cls: NodeClass, demand: int, terms: Terms) -> Reason | None:
+def _watts_problem(cls: NodeClass, demand: int, terms: Terms, asleep: bool = False) -> Reason | None:
     machine = cls.machine
-    tdp = machine.profile.tdp_w if terms.tdp else None
+    comparable = terms.tdp and machine.profile.quantity == "package"  # a TDP says nothing of what the plug draws
+    tdp = machine.profile.tdp_w if comparable else None
     if cls.cap_w is None and tdp is None:
         return None
     if not machine.knows_power:
         return Reason.POWER_UNKNOWN
     watts = machine.watts(demand)
-    if cls.cap_w is not None and watts > cls.cap_w:
+    if cls.cap_w is not None and (machine.waking_watts(demand) if asleep else watts) > cls.cap_w:
         return Reason.NODE_WATTS
     if tdp is not None and watts > tdp:
         return Reason.TDP

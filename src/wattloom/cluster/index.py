@@ -5,7 +5,7 @@ with the sites that have got nodes since it was last asked, so a decision touche
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -106,6 +106,7 @@ class Index:
         site = state.site
         assert site is not None
         self._left(site)
+        self._count_awake(site, -1)
         state.site = None
         self._resize(state.cls, -1)
         del self.nodes[state.name]
@@ -140,7 +141,13 @@ class Index:
         site = self._sites.get(key)
         if site is None:
             site = self._new_site(key, cls, state.mode)
+        self._count_awake(state.site, -1)
+        self._count_awake(site, 1)
         self._move(state, state.site, site)
+
+    def _count_awake(self, site: Site | None, by: int) -> None:
+        if site is not None and site.mode.is_awake:
+            site.cls.awake += by
 
     def _move(self, state: NodeState, old: Site | None, site: Site) -> None:
         if old is not None:
@@ -224,12 +231,33 @@ class Ranking:
         """The cost of the site that `best` has just found."""
         return self.heap[0][0]
 
-    def walk(self) -> Iterator[Site]:
-        """All sites in order; equals by the name of their first node."""
+    def best_where(self, accept: Callable[[Site], bool]) -> Site | None:
+        """The first site, by the same rule, that is also acceptable for a reason that no rank knows."""
         self.catch_up()
-        alive = [entry for entry in self.heap if entry[3].count]
-        for entry in sorted(alive, key=_full_order):
-            yield entry[3]
+        aside: list[Entry] = []
+        found: Site | None = None
+        while self.heap and found is None:
+            equals = self._take_equals()
+            aside += equals
+            for entry in sorted(equals, key=_by_first_name):
+                if accept(entry[3]):
+                    found = entry[3]
+                    break
+        for entry in aside:
+            heappush(self.heap, entry)
+        return found
+
+    def _take_equals(self) -> list[Entry]:
+        """Take out the entries of the lowest rank; empty sites are dropped for good."""
+        top = self.heap[0]
+        equals: list[Entry] = []
+        while self.heap and _equal(top, self.heap[0]):
+            entry = heappop(self.heap)
+            if entry[3].count:
+                equals.append(entry)
+            else:
+                self.present.discard(entry[2])
+        return equals
 
     def rank(self, site: Site) -> Rank | None:
         """What `evaluate` said of this site."""
@@ -259,18 +287,10 @@ class Ranking:
             self.present.add(serial)
 
     def _first_by_name(self) -> Site:
-        heap = self.heap
-        top = heap[0]
-        equals: list[Entry] = []
-        while heap and _equal(top, heap[0]):
-            entry = heappop(heap)
-            if entry[3].count:
-                equals.append(entry)
-            else:
-                self.present.discard(entry[2])
+        equals = self._take_equals()
         first = equals[0][3]
         for entry in equals:
-            heappush(heap, entry)
+            heappush(self.heap, entry)
             if entry[3].first() < first.first():
                 first = entry[3]
         return first
@@ -280,5 +300,5 @@ def _equal(a: Entry, b: Entry) -> bool:
     return a[0] == b[0] and a[1] == b[1]
 
 
-def _full_order(entry: Entry) -> tuple[float, float, str]:
-    return entry[0], entry[1], entry[3].first()
+def _by_first_name(entry: Entry) -> str:
+    return entry[3].first()

@@ -6,7 +6,7 @@ Owns the power curve and the contention curve. Knows the profile, and not which 
 from bisect import bisect_right
 
 from wattloom.cluster.profile import MachineProfile
-from wattloom.units import MILLI, Joules, Seconds, Watts
+from wattloom.units import MILLI, Watts
 
 
 class Machine:
@@ -57,6 +57,12 @@ class Machine:
         """Draw of the awake machine; 0 where the curve is unknown (ask `knows_power`)."""
         return Watts(self.load(demand)[1])
 
+    def waking_watts(self, demand: int) -> float:
+        """The most that is drawn while it wakes up for so much demand."""
+        profile = self.profile
+        watts = self.load(demand)[1]
+        return max(watts, profile.wake_j / profile.wake_s) if profile.wake_s > 0.0 else watts
+
     def _speed(self, demand: int) -> float:
         if demand <= self._cores:
             return 1.0
@@ -75,10 +81,6 @@ class Machine:
     @property
     def full_watts(self) -> Watts:
         return Watts(self._watts[-1] if self._watts else 0.0)
-
-    @property
-    def wake(self) -> tuple[Seconds, Joules]:
-        return Seconds(self.profile.wake_s), Joules(self.profile.wake_j)
 
 
 def throughput(demand: float, cores: float, threads: float, smt_slowdown: float) -> float:

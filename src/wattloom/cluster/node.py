@@ -3,7 +3,12 @@
 Owns its fields and the validation of their values.
 """
 
+from typing import Final
+
 import msgspec
+
+MOST_DEVICES: Final = 10_000
+"""Of one kind, on one node."""
 
 
 class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -31,8 +36,8 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         if self.memory is not None and self.memory < 0:
             return "memory", "must not be negative"
         for kind, count in self.devices.items():
-            if count < 1:
-                return f"devices.{kind}", f"must be at least 1, not {count}"
+            if not 1 <= count <= MOST_DEVICES:
+                return f"devices.{kind}", f"must be between 1 and {MOST_DEVICES}, not {count}"
         if self.cap_w is not None and not 0.0 < self.cap_w < float("inf"):
             return "cap_w", f"must be positive, not {self.cap_w}"
         return None

@@ -20,6 +20,10 @@ class Mode(IntEnum):
     HELD = 3
     """Awake, but kept free for one waiting task."""
 
+    @property
+    def is_awake(self) -> bool:
+        return self in (Mode.AWAKE, Mode.HELD)
+
 
 ClassKey = tuple[str, int, int, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...], float | None]
 
@@ -27,7 +31,7 @@ ClassKey = tuple[str, int, int, tuple[tuple[str, str], ...], tuple[tuple[str, in
 class NodeClass:
     """Nodes that only their names and loads tell apart."""
 
-    __slots__ = ("cap_w", "cpu", "devices", "index", "key", "labels", "machine", "memory", "size")
+    __slots__ = ("awake", "cap_w", "cpu", "devices", "index", "key", "labels", "machine", "memory", "size")
 
     def __init__(self, index: int, key: ClassKey, machine: Machine) -> None:
         self.index: Final = index
@@ -40,6 +44,8 @@ class NodeClass:
         self.cap_w: Final = key[5]
         self.size: int = 0
         """How many nodes of this class there are."""
+        self.awake: int = 0
+        """How many of them are awake."""
 
     @staticmethod
     def key_of(node: Node, machine: Machine) -> ClassKey:

@@ -70,4 +70,8 @@ class MachineProfile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
             return "watts", "cores must rise from point to point"
         if any(not 0.0 <= point[1] < float("inf") for point in self.watts):
             return "watts", "a power must be a number, not negative"
+        if any(point[1] < self.watts[0][1] for point in self.watts):
+            return "watts", "a busy machine cannot draw less than an idle one"
+        if self.sleep_w is not None and self.sleep_w > self.watts[0][1]:
+            return "sleep_w", "a sleeping machine cannot draw more than an idle one"
         return None

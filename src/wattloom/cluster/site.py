@@ -52,7 +52,11 @@ class Site:
         self.devices: Final = devices
         self.mode: Final = mode
         machine = cls.machine
-        watts = machine.sleep_w if mode == Mode.ASLEEP else machine.load(demand)[1]
+        watts = machine.load(demand)[1]
+        if mode == Mode.ASLEEP:
+            watts = machine.sleep_w
+        elif mode == Mode.WAKING:
+            watts = machine.waking_watts(demand)
         self.microwatts: Final = round(watts * MICRO)
         """Draw of each node by its curve, whole so that sums are exact; 0 where unknown."""
         self.count: int = 0
@@ -84,10 +88,6 @@ class Site:
             names[:] = self.members()
             heapify(names)
         heappush(names, name)
-
-    @property
-    def idle(self) -> bool:
-        return not (self.demand or self.allocated or self.memory or any(any(use) for use in self.devices))
 
     def __repr__(self) -> str:
         return f"<Site {self.cls.machine.name} demand={self.demand} x{self.count} {self.mode.name.lower()}>"

@@ -36,4 +36,6 @@ class Forecast(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fi
     """How much more the node draws because of it."""
     joules: Joules
     """watts times seconds."""
+    spread_s: Seconds = Seconds(0.0)
+    """One standard deviation of the seconds, as far as runs have shown it."""
     provenance: Provenance = "estimated"

@@ -62,6 +62,6 @@ def _limit(cls: NodeClass) -> float:
     if cls.cap_w is not None:
         return cls.cap_w
     machine = cls.machine
-    if machine.profile.tdp_w is not None:
+    if machine.profile.tdp_w is not None and machine.profile.quantity == "package":
         return machine.profile.tdp_w
     return machine.full_watts if machine.knows_power else -inf

@@ -32,6 +32,7 @@ class LeastJoules(Policy):
 
     name = "least-joules"
     summary = "least joules the whole cluster spends more because of the task; idle nodes sleep (our own)"
+    measure = "J"
     options: ClassVar[dict[str, str]] = {
         "stretch": "how much longer than on the fastest machine a task of energy weight 0.5 may take (default 1.6)",
         "sleep": "send idle nodes to sleep (true or false; default true)",
@@ -154,12 +155,12 @@ class LeastJoules(Policy):
         return None
 
     def _sooner(self, shape: Shape, view: View) -> float:
-        """Seconds until the end if it waits for its turn on machines that are fast enough."""
+        """Seconds until the end if it waits for its turn on awake nodes that are fast enough; inf if there are none."""
         slots = 0.0
         limit = self._limit(shape, view)
         for cls, alone in view.runs_on(shape):
             if alone <= limit and shape.cpu:
-                slots += cls.size * (cls.cpu // shape.cpu)
+                slots += cls.awake * (cls.cpu // shape.cpu)
         fastest = view.fastest(shape)
         return inf if slots == 0.0 else fastest * (1.0 + (view.queued + 1) / slots)
 

@@ -19,7 +19,7 @@ class PolicyInfo(msgspec.Struct, frozen=True):
 
 def policies() -> list[PolicyInfo]:
     """Every installed policy, by name."""
-    return [PolicyInfo(name, cls.summary, dict(cls.options)) for name, cls in available().items()]
+    return [PolicyInfo(name, getattr(cls, "summary", ""), dict(cls.options)) for name, cls in available().items()]
 
 
 def builtin_policies() -> list[str]:

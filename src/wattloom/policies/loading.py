@@ -79,7 +79,7 @@ def _by_name(name: str) -> type[Policy]:
 def _from_entry(entry: EntryPoint) -> type[Policy]:
     try:
         found = entry.load()
-    except Exception as problem:  # a package that fails to import must not take the others down with it
+    except (Exception, SystemExit) as problem:  # a package that fails to import must not take the others down with it
         raise PolicyError(entry.name, f"{entry.value} cannot be loaded: {_said(problem)}") from problem
     return _policy_class(found, entry.name)
 
@@ -107,7 +107,7 @@ def _run(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         del sys.modules[name]
         raise PolicyError("policy", f"{path} cannot be loaded: {_said(problem)}") from problem
     return module
@@ -146,11 +146,14 @@ def _make(cls: type[Policy], label: str, pairs: dict[str, str]) -> Policy:
             raise PolicyError(f"{label}.{key}", f"is not an option of {label}{known}")
     values = {key: _convert(f"{label}.{key}", text, types[key]) for key, text in pairs.items()}
     try:
-        return cls(**values)
+        policy = cls(**values)
     except PolicyError as problem:
         raise PolicyError(f"{label}.{problem.field}" if problem.field else label, problem.problem) from problem
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise PolicyError(label, f"cannot be made: {_said(problem)}") from problem
+    if not getattr(policy, "name", ""):
+        raise PolicyError(label, f"class {cls.__name__} has no name: give it a class attribute `name`")
+    return policy
 
 
 def _parameters(cls: type[Policy]) -> dict[str, object]:
@@ -215,5 +218,5 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def _said(problem: Exception) -> str:
+def _said(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__

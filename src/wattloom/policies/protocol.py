@@ -34,6 +34,8 @@ class Policy(ABC):
     """One line for `wattloom policies`."""
     options: ClassVar[dict[str, str]] = {}
     """Option and what it does."""
+    measure: ClassVar[str] = ""
+    """Unit of the cost that `why` shows."""
     terms: Terms = Terms()
     reading_interval_s: float | None = None
     """How often it wants every node's meter read; None: never."""
@@ -57,8 +59,6 @@ class Policy(ABC):
 class RankingPolicy(Policy):
     """A policy whose choice is the site of least cost, where cost depends on the shape and the site alone."""
 
-    measure: ClassVar[str] = ""
-    """Unit of the cost."""
     needs_power: ClassVar[bool] = False
     needs_runtime: ClassVar[bool] = False
 
@@ -87,8 +87,10 @@ class RankingPolicy(Policy):
             return None
         if self.unknown(outlook) is not None:
             return inf, self.tie(shape, site, outlook)
-        cost = self.cost(shape, site, outlook)
-        return (cost if cost == cost else inf), self.tie(shape, site, outlook)
+        cost, tie = self.cost(shape, site, outlook), self.tie(shape, site, outlook)
+        if cost != cost or tie != tie:
+            raise ValueError(f"the cost of a {site.cls.machine.name} is {cost}, its second key {tie}: not a number")
+        return cost, tie
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         return view.choose(ask.shape, self)

@@ -1,6 +1,7 @@
 """What a policy may look at: the cluster as it is at one moment.
 
-Owns the questions a policy can ask. It answers from the index and the forecasts and lets nobody change anything.
+Owns the questions a policy can ask, answered from the index and the forecasts. What it hands out is for looking: a
+policy that changes it breaks the engine, and the conformance kit finds it.
 """
 
 from collections.abc import Iterator
@@ -99,10 +100,7 @@ class View:
             ranking = self._index.rank_by(shape.index, lambda site: ranker.rank(shape, site, self))
         if self.cap_microwatts is None:
             return ranking.best()
-        for site in ranking.walk():
-            if isinstance(self.outlook(shape, site), Outlook):
-                return site
-        return None
+        return ranking.best_where(lambda site: isinstance(self.outlook(shape, site), Outlook))
 
     def sites(self) -> list[Site]:
         return self._index.sites()
@@ -142,5 +140,5 @@ class View:
             if self._outlooks.never(shape, site) is None:
                 ever = True
                 if self.cap_microwatts is not None and isinstance(self._outlooks.at(shape, site), Outlook):
-                    return Reason.CLUSTER_WATTS
+                    return Reason.POWER_UNKNOWN if self._index.unknown_power else Reason.CLUSTER_WATTS
         return Reason.NO_ROOM if ever else Reason.NEVER_FITS

@@ -8,7 +8,7 @@ from typing import Final
 
 from wattloom.cluster import fit
 from wattloom.cluster.fit import Terms
-from wattloom.cluster.node_class import NodeClass
+from wattloom.cluster.node_class import Mode, NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import MICRO, Site
 from wattloom.energy.forecast import Forecast, Provenance, RunTime, Unknown
@@ -39,6 +39,7 @@ class Outlook:
         provenance: Provenance,
         unknown: Reason | None,
         knows_power: bool = True,
+        spread: float = 0.0,
     ) -> None:
         self.variant: Final = variant
         self.alone: Final = alone
@@ -57,7 +58,7 @@ class Outlook:
         self.forecast: Final[Forecast | Unknown] = (
             Unknown(str(unknown))
             if unknown is not None
-            else Forecast(Seconds(seconds), Watts(watts), Joules(watts * seconds), provenance)
+            else Forecast(Seconds(seconds), Watts(watts), Joules(watts * seconds), Seconds(spread), provenance)
         )
         """The same, as it is told to users."""
 
@@ -156,7 +157,9 @@ class Outlooks:
         run = self.runtimes.expect(shape.function, variant, machine)
         before, after = machine.load(site.demand), machine.load(site.demand + shape.cpu)
         watts = after[1] - before[1]
-        added = round(after[1] * MICRO) - site.microwatts
+        asleep = site.mode in (Mode.ASLEEP, Mode.WAKING)
+        most = machine.waking_watts(site.demand + shape.cpu) if asleep else after[1]
+        added = round(most * MICRO) - site.microwatts
         missing = None if machine.knows_power else Reason.POWER_UNKNOWN
         if isinstance(run, Unknown):
             return Outlook(variant, 0.0, 0.0, watts, added, "estimated", Reason.RUNTIME_UNKNOWN, missing is None)
@@ -164,7 +167,8 @@ class Outlooks:
         provenance: Provenance = run.provenance if machine.profile.provenance == run.provenance else "modelled"
         if "estimated" in (run.provenance, machine.profile.provenance):
             provenance = "estimated"
-        return Outlook(variant, run.seconds, seconds, watts, added, provenance, missing, missing is None)
+        spread = run.spread / after[0]
+        return Outlook(variant, run.seconds, seconds, watts, added, provenance, missing, missing is None, spread)
 
 
 def _better(one: Outlook, other: Outlook) -> bool:

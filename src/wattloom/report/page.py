@@ -52,8 +52,12 @@ def _header(comparison: Comparison, title: str) -> str:
         f'<header>\n<p class="eyebrow">Wattloom &middot; comparison of policies</p>\n<h1>{escape(title)}</h1>\n'
         f'<p class="lead">{escape(comparison.sentence)}</p>\n'
         f'<p class="note">Scenario <code>{escape(comparison.scenario)}</code>: {tasks} on {cluster}, {policies}, '
-        f"{seeds}. Modelled by the simulator.</p>\n</header>"
+        f"{seeds}. Modelled by the simulator.</p>\n{_warnings(comparison)}</header>"
     )
+
+
+def _warnings(comparison: Comparison) -> str:
+    return "".join(f'<p class="note"><strong>Warning:</strong> {escape(w)}.</p>\n' for w in comparison.warnings)
 
 
 def _tiles(comparison: Comparison) -> str:
@@ -74,6 +78,8 @@ def _tiles(comparison: Comparison) -> str:
 
 
 def _saved(comparison: Comparison, best: Row, reference: Row) -> tuple[str, str]:
+    if not comparison.has_a_winner:
+        return "-", "none can be given"
     if best is reference or best.finished != reference.finished:
         return "-", "the reference is the best" if best is reference else "the reference finished fewer tasks"
     return f"{comparison.saving(best, reference):.1%}", f"{best.policy} against {reference.policy}"
@@ -156,7 +162,7 @@ def _policies_table(
 ) -> str:
     rows: list[str] = []
     for row in comparison.by_energy:
-        best = row is comparison.best
+        best = row is comparison.best and comparison.has_a_winner
         badge = "best" if best else "reference" if row.policy == comparison.reference else ""
         shown = f' <span class="badge">{badge}</span>' if badge else ""
         opening = '<tr class="best">' if best else "<tr>"
@@ -170,10 +176,8 @@ def _numbers(cells: list[str]) -> str:
 
 
 def _saving(comparison: Comparison, row: Row) -> str:
-    against = comparison.row(comparison.reference)
-    if row is against or row.finished != against.finished:
-        return "-"
-    return percent(comparison.saving(row, against))
+    saving = comparison.saving_of(row)
+    return "-" if saving is None else percent(saving)
 
 
 def _undone(comparison: Comparison) -> str:

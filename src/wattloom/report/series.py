@@ -11,7 +11,8 @@ MOST_STEPS: Final = 400
 
 def binned(power: list[tuple[float, float]], end: float) -> tuple[list[float], list[float]]:
     """Times and mean watts in at most so many equal bins, as steps; the last point closes the last bin."""
-    if not power or end <= 0.0:
+    power = [(time, watts) for time, watts in power if time < end]  # nodes may go on changing while tasks wait in vain
+    if not power:
         return [], []
     per_bin = -(-len(power) // MOST_BINS)
     edges = [time for time, _ in power] + [end]

@@ -59,7 +59,7 @@ class Engine(Placing):
         self._at(time)
         try:
             handler(event)  # type: ignore[operator]
-        except EventRefused:
+        except BaseException:
             self._at(before)
             raise
         self._settle()
@@ -123,7 +123,7 @@ class Engine(Placing):
         del ledger.nodes[event.node]
         ledger.readings.node_lost(event.node)
         for record in records:
-            self._lost(record, Reason.NODE_LOST, f"node {event.node} was lost")
+            self._lost(record, f"node {event.node} was lost")
         self._unblock_power()
 
     def _node_awake(self, event: ev.NodeAwake) -> None:
@@ -244,9 +244,9 @@ class Engine(Placing):
             else:
                 self._enqueue(record)
         else:
-            self._lost(record, Reason.NODE_LOST, event.message)
+            self._lost(record, event.message)
 
-    def _lost(self, record: TaskRecord, reason: Reason, message: str) -> None:
+    def _lost(self, record: TaskRecord, message: str) -> None:
         """It is not running any more and nobody knows how far it came. It has left its node."""
         task = record.task
         if record.stage == Stage.CANCELLING:
@@ -260,6 +260,7 @@ class Engine(Placing):
         else:
             record.losses += 1
             self._enqueue(record)
+            self._tell_waiting(record, Reason.NODE_LOST, None, message)
 
     def _cancel_requested(self, event: ev.CancelRequested) -> None:
         record = self.ledger.tasks.get(event.task)

@@ -52,7 +52,7 @@ class NodeAwake(Event, frozen=True, tag="node-awake"):
 
 
 class NodeAsleep(Event, frozen=True, tag="node-asleep"):
-    """It went to sleep by itself, or joined asleep."""
+    """It went to sleep by itself. (One that is asleep when it joins says so in `Node.asleep`.)"""
 
     node: str
 

@@ -10,7 +10,7 @@ from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Forecast, Unknown
-from wattloom.policies.protocol import Policy, Refusal
+from wattloom.policies.protocol import Policy, RankingPolicy, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.units import MILLI
@@ -26,7 +26,8 @@ class Candidate(msgspec.Struct, frozen=True):
     cores_in_use: float
     cores: float
     mode: str
-    reason: Reason
+    reason: Reason | None
+    """What was held against them; None: nothing. They had room, and the policy chose otherwise than by cost."""
     cost: float | None = None
     variant: str = ""
     forecast: Forecast | Unknown | None = None
@@ -44,6 +45,8 @@ class Explanation(msgspec.Struct, frozen=True):
     """Where it went; None: it had to wait."""
     reason: Reason
     candidates: list[Candidate]
+    measure: str = ""
+    """Unit of the costs; empty: they have none."""
 
 
 def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
@@ -59,7 +62,8 @@ def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
         policy.name,
         node,
         reason,
-        _verdicts(found, node, view),
+        _verdicts(found, node, view, policy),
+        policy.measure,
     )
 
 
@@ -78,19 +82,25 @@ def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason]:
     return (answer.node, Reason.TAKEN) if isinstance(outlook, Outlook) else (None, outlook)
 
 
-def _verdicts(found: list[tuple[Site, Candidate]], node: str | None, view: View) -> list[Candidate]:
+def _verdicts(found: list[tuple[Site, Candidate]], node: str | None, view: View, policy: Policy) -> list[Candidate]:
     """The taken site says so, and its equals that they came second."""
     state = view.nodes().get(node) if node is not None else None
     best = next((candidate for site, candidate in found if state is not None and state.site is site), None)
+    equal = Reason.TIE if _goes_by_cost(found, policy) else None
     result: list[Candidate] = []
     for _, candidate in found:
         if candidate is best:
             result.append(msgspec.structs.replace(candidate, reason=Reason.TAKEN))
         elif best is not None and candidate.reason == Reason.DEARER and candidate.cost == best.cost:
-            result.append(msgspec.structs.replace(candidate, reason=Reason.TIE))
+            result.append(msgspec.structs.replace(candidate, reason=equal))
         else:
             result.append(candidate)
     return result
+
+
+def _goes_by_cost(found: list[tuple[Site, Candidate]], policy: Policy) -> bool:
+    """A policy that does not rank and finds that nothing costs anything chooses by something else, say by lot."""
+    return isinstance(policy, RankingPolicy) or any(candidate.cost for _, candidate in found)
 
 
 def _candidate(ask: Ask, site: Site, view: View, policy: Policy) -> Candidate:

@@ -70,6 +70,8 @@ def _the_index_knows_every_node(engine: Engine) -> None:
         counts[site.serial] += 1
     _require(total == index.microwatts, "the cluster's watts are not the sum of its nodes'")
     _require(all(site.count == counts[site.serial] for site in index.sites()), "a site miscounts its nodes")
+    awake = Counter(node.cls.index for node in index.nodes.values() if node.mode.is_awake)
+    _require(all(cls.awake == awake[cls.index] for cls in index.classes), "a class miscounts its awake nodes")
     sizes = Counter(node.cls.index for node in index.nodes.values())
     _require(all(cls.size == sizes[cls.index] for cls in index.classes), "a class miscounts its nodes")
 

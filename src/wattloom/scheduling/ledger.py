@@ -111,6 +111,7 @@ class Ledger:
         for shape in idle:
             del self.shapes[shape.index]
             self.outlooks.drop(shape)
+            self.view.usual_cost.pop(shape.index, None)
         self._shape_of = {key: shape for key, shape in self._shape_of.items() if shape.live}
         self._usual_shape.clear()
         self._most_shapes = max(REMEMBERED_SHAPES, 2 * len(self.shapes))

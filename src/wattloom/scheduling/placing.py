@@ -166,9 +166,10 @@ class Placing:
         try:
             answer = self.policy.propose(record, ledger.view)
             _require_an_answer(answer)
-        except Exception as problem:  # a user's policy must not take the engine down with it
+        except (Exception, SystemExit) as problem:  # a user's policy must not take the engine down with it
             ledger.view.queued -= 1
-            self._back_off(record, Reason.POLICY_FAILED, f"{type(problem).__name__}: {problem}")
+            where = _line_of(problem, type(self.policy).__module__)
+            self._back_off(record, Reason.POLICY_FAILED, f"{type(problem).__name__}: {problem}{where}")
             return None
         if isinstance(answer, Refusal):
             return self._refused(record, answer.reason, answer.until)
@@ -250,7 +251,7 @@ class Placing:
     # -- who is asked again --------------------------------------------------------------------------------------------
 
     def _block(self, lane: Lane, reason: Reason) -> None:
-        self.queue.block(lane, reason, self.time)
+        self.queue.block(lane, reason)
         if not lane.watched:
             self._unwatched[lane.shape.index] = lane
 
@@ -469,6 +470,18 @@ class Placing:
                 node = self.ledger.index.nodes[name]
                 self.ledger.set_mode(node, Mode.AWAKE)
                 self._freed(node)
+
+
+def _line_of(problem: BaseException, module: str) -> str:
+    """The innermost line of the policy's own module that led to the problem."""
+    found = ""
+    at = problem.__traceback__
+    while at is not None:
+        if at.tb_frame.f_globals.get("__name__") == module:
+            file = at.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
+            found = f" ({file}, line {at.tb_lineno})"
+        at = at.tb_next
+    return found
 
 
 def _require_an_answer(answer: object) -> None:

@@ -20,14 +20,13 @@ SLACK: Final = 64
 class Lane:
     """Queued tasks of one shape, in order."""
 
-    __slots__ = ("blocked_by", "blocked_since", "entries", "listed", "look_at", "shape", "unasked", "watched")
+    __slots__ = ("blocked_by", "entries", "listed", "look_at", "shape", "unasked", "watched")
 
     def __init__(self, shape: Shape) -> None:
         self.shape: Final = shape
         self.entries: list[Entry] = []
         self.blocked_by: Reason | None = None
         """Why its first task found no place; None: it has not been asked since something changed."""
-        self.blocked_since: float = 0.0
         self.watched: bool = False
         """Whether a timer looks after its first task's patience."""
         self.look_at: float = 0.0
@@ -118,9 +117,8 @@ class Queue:
             lane.listed = order
             heappush(self._ready, (order[0], order[1], lane.shape.index))
 
-    def block(self, lane: Lane, reason: Reason, time: float) -> None:
+    def block(self, lane: Lane, reason: Reason) -> None:
         lane.blocked_by = reason
-        lane.blocked_since = time
         self.blocked[lane.shape.index] = lane
 
     def unblock(self, lane: Lane) -> None:

@@ -6,7 +6,7 @@ Owns the times and nothing of what they mean. The engine has no clock: backends 
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-WATCHES = ("idle", "patience")
+WATCHES = ("patience",)
 
 
 class Timer(NamedTuple):
@@ -26,7 +26,10 @@ class Timers:
         self._heap: list[Timer] = []
         self._serial: int = 0
         self.substantial: int = 0
-        """Timers that can bring a task forward by themselves: all but the watch on a node's idling and on patience."""
+        """Timers that can bring a task forward by themselves: all but the watch on patience.
+
+        (A node that falls asleep leaves watts to others.)
+        """
 
     def set(self, time: float, kind: str, name: str, mark: float = 0.0) -> None:
         self._serial += 1

@@ -11,14 +11,15 @@ from random import Random
 from typing import TypeVar
 
 from wattloom.errors import ScenarioError
+from wattloom.scheduling.placing import LATEST_S
 from wattloom.simulation.scenario import ArrivalsEntry, FunctionEntry, Scenario
 from wattloom.simulation.trial import Arrival
 from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
 
 T = TypeVar("T")
-Draw = tuple[float, str, dict[str, str]]
-"""Time, function, and what a trace's row says beyond."""
+Draw = tuple[float, str, dict[str, str], str]
+"""Time, function, what a trace's row says beyond, and where it says it."""
 
 
 def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
@@ -34,7 +35,9 @@ def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
             _known_functions(entry, scenario, field)
             times = _TIMES[entry.kind](entry, random, field)
             names, weights = list(entry.functions), list(entry.functions.values())
-            draws += [(time, random.choices(names, weights)[0], {}) for time in times]
+            for time in times:
+                function = random.choices(names, weights)[0]
+                draws.append((time, function, {}, f"functions.{function}"))
     draws.sort(key=lambda draw: draw[0])
     lengths = Random(f"{seed}/lengths")
     return [_arrival(draw, f"t{n}", scenario, lengths) for n, draw in enumerate(draws, start=1)]
@@ -108,7 +111,7 @@ def _trace(entry: ArrivalsEntry, folder: Path, field: str) -> list[Draw]:
         raise ScenarioError(f"{field}.file", "is needed for a trace")
     path = folder / entry.file
     try:
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.DictReader(file)
             columns = set(rows.fieldnames or ())
             if not {"time_s", "function"} <= columns:
@@ -116,9 +119,12 @@ def _trace(entry: ArrivalsEntry, folder: Path, field: str) -> list[Draw]:
             if columns - _COLUMNS:
                 wrong = ", ".join(sorted(columns - _COLUMNS))
                 raise ScenarioError(f"{field}.file", f"{path} has unknown columns: {wrong}")
-            return [draw for line, row in enumerate(rows, start=2) for draw in _row(row, f"{path}:{line}", entry)]
+            draws = [draw for line, row in enumerate(rows, start=2) for draw in _row(row, f"{path}:{line}", entry)]
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise ScenarioError(f"{field}.file", f"{path} cannot be read: {problem}") from problem
+    if not draws:
+        raise ScenarioError(f"{field}.file", f"{path} has no rows")
+    return draws
 
 
 def _row(row: dict[str, str], where: str, entry: ArrivalsEntry) -> list[Draw]:
@@ -128,7 +134,9 @@ def _row(row: dict[str, str], where: str, entry: ArrivalsEntry) -> list[Draw]:
     count = whole(row, "count", where)
     if count is not None and count < 1:
         raise ScenarioError(f"{where}: count", f"must be at least 1, not {count}")
-    return [(entry.start_s + time, row["function"], row)] * (1 if count is None else count)
+    if None in row:
+        raise ScenarioError(where, "has more cells than the first line has columns")
+    return [(entry.start_s + time, row["function"], row, where)] * (1 if count is None else count)
 
 
 def whole(row: dict[str, str], column: str, where: str) -> int | None:
@@ -154,11 +162,12 @@ def number(row: dict[str, str], column: str, where: str) -> float | None:
 
 
 def _arrival(draw: Draw, name: str, scenario: Scenario, random: Random) -> Arrival:
-    time, function, row = draw
+    time, function, row, where = draw
     entry = scenario.functions.get(function)
     if entry is None:
-        raise ScenarioError(f"trace: function {function!r}", "no such function in the scenario")
-    where = f"trace: time_s {time}"
+        raise ScenarioError(f"{where}: function", f"no function {function!r} in the scenario")
+    if time > LATEST_S:
+        raise ScenarioError(f"{where}: time", f"{time} is beyond {LATEST_S} s; seconds are wanted")
     given = {column: number(row, column, where) for column in ("deadline_s", "energy_weight", "defer_s")}
     priority = whole(row, "priority", where)
     task = Task(

@@ -119,6 +119,16 @@ class Comparison(msgspec.Struct, frozen=True):
         return next(row for row in self.rows if row.policy == policy)
 
     @property
+    def warnings(self) -> list[str]:
+        """What any of the runs warns of, once."""
+        return list(dict.fromkeys(warning for row in self.rows for run in row.runs for warning in run.warnings))
+
+    @property
+    def has_a_winner(self) -> bool:
+        """Whether the best policy can be called that: energies are known and work was done."""
+        return self.best.finished > 0 and all(run.knows_energy for row in self.rows for run in row.runs)
+
+    @property
     def by_energy(self) -> list[Row]:
         """Best first: those that finished the most tasks, by their joules. Work left undone is not a saving."""
         return sorted(self.rows, key=lambda row: (-row.finished, row.energy.total))
@@ -139,6 +149,12 @@ class Comparison(msgspec.Struct, frozen=True):
         """What share of the other's joules this one does without; negative if it needs more."""
         return _reduction(against.energy.total, row.energy.total)
 
+    def saving_of(self, row: Row) -> float | None:
+        """Its saving against the reference; None for the reference itself, and where none can be given."""
+        against = self.row(self.reference)
+        given = self.has_a_winner and row is not against and row.finished == against.finished
+        return self.saving(row, against) if given else None
+
     def savings_by_seed(self, row: Row, against: Row) -> list[float]:
         pairs = zip(row.runs, against.runs, strict=True)
         return [_reduction(there.energy.total, here.energy.total) for here, there in pairs]
@@ -147,6 +163,10 @@ class Comparison(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """The saving in one sentence."""
         best = self.best
+        if not all(run.knows_energy for row in self.rows for run in row.runs):
+            return f"No saving is given: {self.warnings[0]}."
+        if not best.finished:
+            return "No task finished under any policy: there is nothing to compare."
         if not self.others:
             return f"{best.policy} needs {_wh(best)} on {self.scenario}; there is nothing to compare it with."
         against = self._held_against()
@@ -178,11 +198,15 @@ class Comparison(msgspec.Struct, frozen=True):
             "seeds": self.seeds,
             "results": [row.to_json() for row in self.rows],
             "saving": {
-                "best": best.policy,
+                "best": best.policy if self.has_a_winner else None,
                 "reference": self.reference,
-                "against": {row.policy: self.saving(best, row) for row in self.others},
+                "against": {
+                    row.policy: self.saving(best, row) if self.has_a_winner and self.comparable(row) else None
+                    for row in self.others
+                },
                 "sentence": self.sentence,
             },
+            "warnings": self.warnings,
             "provenance": self.provenance,
             "assumptions": self.assumptions,
         }

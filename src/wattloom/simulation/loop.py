@@ -5,6 +5,7 @@ policy gives the same run, bit for bit.
 """
 
 import gc
+from collections import Counter
 from collections.abc import Callable
 from heapq import heappop
 from typing import Final
@@ -18,6 +19,7 @@ from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Evict, Place, Sleep, Wait, Wake
 from wattloom.scheduling.log import Digest, LogWriter
+from wattloom.scheduling.state import TaskRecord
 from wattloom.simulation.host import AWAKE, Host, Running
 from wattloom.simulation.physics import (
     ARRIVES,
@@ -31,7 +33,7 @@ from wattloom.simulation.physics import (
     energy_of,
     threads_of,
 )
-from wattloom.simulation.result import Quantiles, Result, TaskCounts
+from wattloom.simulation.result import Deadlines, Quantiles, Result, TaskCounts, left_waiting, unknown_power
 from wattloom.simulation.trial import Arrival, ColdStart, Happening, Trial
 from wattloom.units import Joules
 
@@ -65,6 +67,8 @@ class Simulation:
         self._last_end: float = 0.0
         self._finished: int = 0
         self._ended_otherwise: int = 0
+        self._in_time: int = 0
+        self._late: int = 0
         self._decisions: int = 0
         self._readings: int = 0
         self._fastest: dict[str, float] = {}
@@ -128,7 +132,8 @@ class Simulation:
         self._find_fastest()
 
     def _find_fastest(self) -> None:
-        present = {node.machine for node in self.trial.nodes}
+        joining = [happening.node for happening in self.trial.happenings if isinstance(happening, ev.NodeJoined)]
+        present = {node.machine for node in [*self.trial.nodes, *joining]}
         for (function, _, machine), seconds in self.trial.seconds.items():
             if machine in present:
                 self._fastest[function] = min(seconds, self._fastest.get(function, seconds))
@@ -230,6 +235,12 @@ class Simulation:
         self._last_end = time
         arrival = self._arrival_of[running.task]
         shortest = self._fastest[running.function] * arrival.factor
+        deadline = arrival.task.deadline_s
+        if deadline is not None:
+            if time - arrival.time <= deadline:
+                self._in_time += 1
+            else:
+                self._late += 1
         self._slowdowns.append((time - arrival.time) / shortest if shortest > 0.0 else 1.0)
         self._tell(ev.TaskFinished(time, running.task, running.attempt, running.work))
 
@@ -275,6 +286,8 @@ class Simulation:
         threads = threads_of(hosts)
         busy = sum(host.busy_core_s for host in hosts)
         waiting = len(engine.ledger.tasks)
+        unmetered = Counter(host.machine.name for host in hosts if not host.machine.knows_power)
+        reasons = Counter(self._why_waiting(record) for record in engine.ledger.tasks.values())
         return Result(
             scenario=self.trial.name,
             policy=self.policy.name,
@@ -284,14 +297,23 @@ class Simulation:
             tasks=TaskCounts(len(self.trial.arrivals), self._finished, self._ended_otherwise, waiting),
             wait_s=Quantiles.of(self._waits),
             slowdown=Quantiles.of(self._slowdowns),
-            utilisation=busy / (threads * counted) if counted > 0.0 else 0.0,
+            utilisation=busy / (threads * counted) if threads and counted > 0.0 else 0.0,
             decisions=self._decisions,
             proposals=engine.proposals,
             digest=self._digest.hex(),
             waits=self._waits,
             power=power.series(counted),
+            deadlines=Deadlines(self._in_time, self._late),
+            warnings=[*unknown_power(unmetered), *left_waiting(reasons)],
+            knows_energy=not unmetered,
             assumptions=list(self.trial.assumptions),
         )
+
+    def _why_waiting(self, record: TaskRecord) -> str:
+        """Its own reason, or that of the first of its kind, which answers for all behind it."""
+        lane = self.engine.queue.lanes.get(record.shape.index)
+        blocked = lane.blocked_by if lane is not None else None
+        return str(record.reason or blocked or Reason.NO_ROOM)
 
     def _deciding(self) -> Joules:
         """The scheduler's own energy."""

@@ -3,6 +3,10 @@
 Owns the reconstruction of a trial from recorded events, and the list of what had to be assumed for it.
 """
 
+from collections.abc import Iterator
+
+import msgspec
+
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
@@ -22,45 +26,94 @@ class Recorded:
     def __init__(self) -> None:
         self.machines: dict[str, MachineProfile] = {}
         self.functions: dict[str, Function] = {}
-        self.nodes: list[Node] = []
+        self.nodes: dict[str, Node] = {}
+        """Those that were there before the first task, as they joined or were changed until then."""
         self.happenings: list[Happening] = []
         self.tasks: dict[str, tuple[float, Task]] = {}
         self.cap: float | None = None
+        self._cpu: dict[str, int] = {}
+        self._archs: dict[str, set[tuple[str, ...]]] = {}
+        """By function: the architectures its tasks asked for, where they are not the function's own."""
         self._machine_of: dict[str, str] = {}
+        self._present: set[str] = set()
+        """Machines that ever were here."""
+        self._lost: set[str] = set()
         self._ran: dict[str, tuple[str, str]] = {}
         """Build and machine of each task's last placement."""
         self._seconds: dict[str, float] = {}
-        self._started: dict[str, float] = {}
-        self._own_failures = 0
-        self._readings = 0
+        self._readings: int = 0
+        self._early: int = 0
+        self._changes: int = 0
+        self._own_failures: int = 0
+        self._other_failures: int = 0
+        self._fell_asleep: int = 0
 
-    def event(self, event: ev.AnyEvent) -> None:
-        if isinstance(event, ev.MachineDefined):
-            self.machines[event.machine.name] = event.machine
-        elif isinstance(event, ev.FunctionDefined):
-            self.functions[event.function.name] = event.function
-        elif isinstance(event, ev.NodeJoined):
-            self._machine_of[event.node.name] = event.node.machine
-            if event.time == 0.0:
-                self.nodes.append(event.node)
-            else:
-                self.happenings.append(event)
-        elif isinstance(event, ev.NodeLost | ev.CancelRequested):
-            self.happenings.append(event)
-        elif isinstance(event, ev.CapChanged):
-            if event.time == 0.0:
-                self.cap = event.watts
-            else:
-                self.happenings.append(event)
-        elif isinstance(event, ev.TaskSubmitted):
-            self.tasks[event.task.id] = (event.time, event.task)
+    def event(self, event: ev.AnyEvent, time: float) -> None:
+        """Take an event in that happened so many seconds after the first."""
+        if isinstance(event, ev.TaskSubmitted):
+            self._submitted(event.task, time)
         elif isinstance(event, ev.TaskFinished):
             if event.seconds is not None:
                 self._seconds[event.task] = event.seconds
         elif isinstance(event, ev.TaskFailed):
             self._own_failures += event.kind == "function"
+            self._other_failures += event.kind == "infrastructure"
+        elif isinstance(event, ev.InstructionFailed):
+            self._other_failures += 1
+        elif isinstance(event, ev.CancelRequested):
+            self.happenings.append(ev.CancelRequested(time, event.task))
+        elif isinstance(event, ev.FunctionDefined):
+            self.functions[event.function.name] = event.function
+        elif isinstance(event, ev.CapChanged):
+            if time == 0.0:
+                self.cap = event.watts
+            else:
+                self.happenings.append(ev.CapChanged(time, event.watts))
         elif isinstance(event, ev.ReadingArrived):
             self._readings += 1
+        else:
+            self._cluster_event(event, time)
+
+    def _cluster_event(self, event: ev.AnyEvent, time: float) -> None:
+        if isinstance(event, ev.MachineDefined):
+            self.machines[event.machine.name] = event.machine
+        elif isinstance(event, ev.NodeJoined):
+            self._joined(event.node, time)
+        elif isinstance(event, ev.NodeChanged):
+            self._changed(event.node)
+        elif isinstance(event, ev.NodeLost):
+            self._lost.add(event.node)
+            self.happenings.append(ev.NodeLost(time, event.node))
+        elif isinstance(event, ev.NodeAsleep):
+            self._fell_asleep += 1
+
+    def _joined(self, node: Node, time: float) -> None:
+        self._is_of(node)
+        if node.name not in self.nodes and (time == 0.0 or not self.tasks):
+            self.nodes[node.name] = node
+            self._early += time > 0.0
+        else:
+            self.happenings.append(ev.NodeJoined(time, node))
+
+    def _changed(self, node: Node) -> None:
+        self._is_of(node)
+        known = self.nodes.get(node.name)
+        if known is not None and not self.tasks and node.name not in self._lost:
+            self.nodes[node.name] = msgspec.structs.replace(node, asleep=known.asleep)
+        else:
+            self._changes += 1
+
+    def _is_of(self, node: Node) -> None:
+        self._machine_of[node.name] = node.machine
+        self._present.add(node.machine)
+
+    def _submitted(self, task: Task, time: float) -> None:
+        self.tasks[task.id] = (time, task)
+        function = self.functions[task.function].requirements
+        requirements = task.requirements or function
+        self._cpu[task.id] = millicores(requirements.cpu)
+        if requirements.arch != function.arch:
+            self._archs.setdefault(task.function, set()).add(requirements.arch)
 
     def instruction(self, instruction: AnyInstruction) -> None:
         if isinstance(instruction, Place):
@@ -68,9 +121,7 @@ class Recorded:
 
     def cpu_of(self, task: str) -> int:
         """Millicores the task keeps busy."""
-        _, submitted = self.tasks[task]
-        requirements = submitted.requirements or self.functions[submitted.function].requirements
-        return millicores(requirements.cpu)
+        return self._cpu[task]
 
     def scheduler_joules(self, proposals: int) -> Joules:
         cost = SchedulerCost()
@@ -81,9 +132,8 @@ class Recorded:
         """Submission to end over the shortest possible run time, for tasks whose length is known."""
         base = self._base()
         shortest: dict[str, float] = {}
-        present = set(self._machine_of.values())
         for (function, _, machine), seconds in base.items():
-            if machine in present:
+            if machine in self._present:
                 shortest[function] = min(seconds, shortest.get(function, seconds))
         result: list[float] = []
         for task, end in finished.items():
@@ -100,12 +150,12 @@ class Recorded:
             name=name,
             machines=list(self.machines.values()),
             functions=list(self.functions.values()),
-            nodes=self.nodes,
+            nodes=list(self.nodes.values()),
             arrivals=arrivals,
             seconds=base,
             happenings=self.happenings,
             power_cap_w=self.cap,
-            assumptions=self._assumptions(base),
+            assumptions=self._assumptions(),
         )
 
     def _factor(self, task: str, base: dict[Key, float]) -> float:
@@ -115,18 +165,22 @@ class Recorded:
         usual = base.get((self.tasks[task][1].function, *self._ran[task]))
         return seconds / usual if usual else 1.0
 
+    def _pairs(self) -> Iterator[tuple[Key, Variant]]:
+        """Every (function, variant, machine) that a task may come to run as."""
+        for function in self.functions.values():
+            asked = {function.requirements.arch, *self._archs.get(function.name, ())}
+            for variant in function.variants:
+                for machine in self.machines.values():
+                    if _allows(variant.arch, machine) and any(_allows(archs, machine) for archs in asked):
+                        yield (function.name, variant.name, machine.name), variant
+
     def _base(self) -> dict[Key, float]:
         """Usual seconds by (function, variant, machine): declared, else seen, else carried over by speed."""
         seen = self._seen()
         base: dict[Key, float] = {}
-        for function in self.functions.values():
-            for variant in function.variants:
-                for machine in self.machines.values():
-                    if not _runs_on(function, variant, machine):
-                        continue
-                    key = (function.name, variant.name, machine.name)
-                    known = variant.seconds.get(machine.name, seen.get(key))
-                    base[key] = known if known is not None else self._carried_over(key, variant.seconds, seen)
+        for key, variant in self._pairs():
+            known = variant.seconds.get(key[2], seen.get(key))
+            base[key] = known if known is not None else self._carried_over(key, variant.seconds, seen)
         return base
 
     def _seen(self) -> dict[Key, float]:
@@ -145,35 +199,44 @@ class Recorded:
         ]
         return sum(there) / len(there) if there else 1.0
 
-    def _assumptions(self, base: dict[Key, float]) -> list[str]:
+    def _assumptions(self) -> list[str]:
         notes = [
             "a task is as long, against its function's usual length, on every machine as it was where it ran",
             "cold starts are not in the log: none were added",
         ]
         unseen = sum(task not in self._seconds for task in self.tasks)
         if unseen:
-            notes.append(f"{unseen} tasks have no recorded length: their function's usual length was taken")
-        if self._own_failures:
-            notes.append(f"{self._own_failures} failures of functions' own were not repeated")
+            notes.append(f"{_count(unseen, 'task')} without a recorded length: their function's usual one was taken")
+        if self._early:
+            notes.append(f"{_count(self._early, 'node')} that joined before the first task: there from the first event")
+        notes += self._not_repeated()
         seen = self._seen()
-        carried = sum(
-            1
-            for function in self.functions.values()
-            for variant in function.variants
-            for machine in self.machines.values()
-            if _runs_on(function, variant, machine)
-            and machine.name not in variant.seconds
-            and (function.name, variant.name, machine.name) not in seen
-        )
+        carried = sum(key[2] not in variant.seconds and key not in seen for key, variant in self._pairs())
         if carried:
-            notes.append(f"{carried} run times were carried over from other machines by their speeds")
+            notes.append(f"{_count(carried, 'run time')} carried over from other machines by their speeds")
         unknown = [profile.name for profile in self.machines.values() if not Machine(profile).knows_power]
         if unknown:
             notes.append(f"no power curve for {', '.join(unknown)}: their joules are missing")
         return notes
 
+    def _not_repeated(self) -> list[str]:
+        """What befell the run that the simulation leaves out."""
+        left_out = (
+            (self._changes, "change of nodes", "changes of nodes"),
+            (self._fell_asleep, "node's falling asleep by itself", "times a node fell asleep by itself"),
+            (self._own_failures, "failure of a function's own", "failures of functions' own"),
+            (self._other_failures, "failure of the machinery's", "failures of the machinery's"),
+        )
+        return [
+            f"{_count(count, one, many)} {'was' if count == 1 else 'were'} not repeated"
+            for count, one, many in left_out
+            if count
+        ]
 
-def _runs_on(function: Function, variant: Variant, machine: MachineProfile) -> bool:
-    """Whether this build can run on this machine's architecture."""
-    asked = function.requirements.arch
-    return (not asked or machine.arch in asked) and (not variant.arch or machine.arch in variant.arch)
+
+def _allows(archs: tuple[str, ...], machine: MachineProfile) -> bool:
+    return not archs or machine.arch in archs
+
+
+def _count(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,28 +1,25 @@
-"""A recorded log again: as it was, explained, and as it would have been under another policy.
+"""A recorded log again: as it was, and as it would have been under another policy.
 
-Owns the three ways to read a log back. The first folds the recorded events into a fresh engine, compares what it
-decides with what was decided, and takes the joules from the recorded times. The last turns the log into a trial and
-simulates it; whatever the log does not say is assumed, and every assumption is named.
+Owns the two results of a log. The first folds the recorded events into a fresh engine, compares what it decides with
+what was decided, and takes the joules from the recorded times. The other turns the log into a trial and simulates it;
+whatever the log does not say is assumed, and every assumption is named. Times count from the log's first event.
 """
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
 from wattloom.cluster.machine import Machine
-from wattloom.errors import EventRefused, InputError, LogError
+from wattloom.cluster.node import Node
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.engine import Engine
-from wattloom.scheduling.explanation import Explanation, explain
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Place, Sleep, Wake
 from wattloom.scheduling.log import Digest, Log
-from wattloom.scheduling.state import TaskRecord
-from wattloom.simulation.host import Host
+from wattloom.simulation.fold import Fold, Progress, tasks_in
+from wattloom.simulation.host import ASLEEP, WAKING, Host
 from wattloom.simulation.loop import Simulation
-from wattloom.simulation.physics import energy_of, threads_of
-from wattloom.simulation.power_trace import PowerTrace
+from wattloom.simulation.physics import Physics, energy_of, threads_of
 from wattloom.simulation.recorded import Recorded
 from wattloom.simulation.result import Quantiles, Result, TaskCounts
 
@@ -39,178 +36,227 @@ class Replay(msgspec.Struct, frozen=True):
     assumptions: list[str]
     """What the log does not say and was assumed."""
 
+    @property
+    def saving(self) -> float | None:
+        """Share of the energy saved, only where the same number of tasks was finished and something was drawn."""
+        if self.counterfactual is None:
+            return None
+        before, after = self.recorded.energy.total, self.counterfactual.energy.total
+        comparable = self.recorded.tasks.finished == self.counterfactual.tasks.finished
+        return (before - after) / before if comparable and before > 0.0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return {
+            "recorded": self.recorded.to_json(),
+            "counterfactual": None if self.counterfactual is None else self.counterfactual.to_json(),
+            "same_decisions": self.same_decisions,
+            "saving": self.saving,
+            "assumptions": self.assumptions,
+        }
+
 
 def replay(
-    path: Path,
-    recorded_policy: Policy,
-    policy: Policy | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    path: Path, recorded_policy: Policy, policy: Policy | None = None, progress: Progress | None = None
 ) -> Replay:
     """Fold a log and, if another policy is given, simulate the same work under it."""
     log = Log(path)
-    as_run = _AsRun(log, recorded_policy)
+    both = None if progress is None else _Both(progress, tasks_in(log), 1 if policy is None else 2)
+    as_run = _AsRun(log, recorded_policy, both)
     as_run.fold()
     recorded = as_run.result()
     if policy is None:
         return Replay(recorded, None, as_run.same, as_run.assumptions)
     trial = as_run.facts.trial(log.header.scenario or path.name)
-    counterfactual = Simulation(trial, policy, progress=progress).run()
+    if both is not None:
+        both.next_pass()
+    counterfactual = Simulation(trial, policy, progress=both).run()
     return Replay(recorded, counterfactual, as_run.same, [*as_run.assumptions, *trial.assumptions])
 
 
-def why(path: Path, task: str, recorded_policy: Policy) -> list[Explanation]:
-    """Every decision on a task: each placement, and each time it had to wait for another reason than before."""
-    engine = Engine(recorded_policy)
-    found: list[Explanation] = []
+class _Both:
+    """One measure of progress for all passes over the same tasks."""
 
-    def watch(record: TaskRecord) -> None:
-        if record.task.id == task:
-            explanation = explain(record, engine.ledger.view, recorded_policy)
-            if not found or explanation.node is not None or found[-1].reason != explanation.reason:
-                found.append(explanation)
+    def __init__(self, progress: Progress, tasks: int, passes: int) -> None:
+        self._progress: Final = progress
+        self._tasks: Final = tasks
+        self._total: Final = tasks * passes
+        self._before: int = 0
 
-    engine.watcher = watch
-    known = False
-    for event in Log(path).events():
-        known = known or (isinstance(event, ev.TaskSubmitted) and event.task.id == task)
-        _handle(engine, event, path)
-    if not known:
-        raise InputError("task", f"{task} is not in {path}")
-    return found
+    def __call__(self, done: int, total: int) -> None:
+        self._progress(self._before + done, self._total)
 
-
-def _handle(engine: Engine, event: ev.AnyEvent, path: Path) -> list[AnyInstruction]:
-    try:
-        return engine.handle(event)
-    except EventRefused as problem:
-        raise LogError(str(path), f"cannot be replayed: at {event.time} s, {problem}") from problem
+    def next_pass(self) -> None:
+        self._before += self._tasks
 
 
 class _AsRun:
     """The fold of a log, with a meter on every node."""
 
-    def __init__(self, log: Log, policy: Policy) -> None:
-        self.log = log
-        self.engine = Engine(policy)
-        self.facts = Recorded()
-        self.same = True
-        self._hosts: dict[str, Host] = {}
-        self._gone: list[Host] = []
+    def __init__(self, log: Log, policy: Policy, progress: Progress | None) -> None:
+        self.log: Final = log
+        self.facts: Final = Recorded()
+        self._fold: Final = Fold(log, policy, progress)
+        self._physics: Final = Physics()
         self._machines: dict[str, Machine] = {}
         self._on: dict[str, tuple[str, int]] = {}
-        self._power = PowerTrace()
-        self._digest = Digest()
-        self._decisions = 0
+        """Where each task is, and the millicores it keeps busy there."""
+        self._digest: Final = Digest()
+        self._decisions: int = 0
         self._submitted: dict[str, float] = {}
         self._waits: dict[str, float] = {}
         self._finished: dict[str, float] = {}
-        self._ended_otherwise = 0
-        self._last_end = 0.0
+        self._ended_otherwise: int = 0
+        self._last_end: float = 0.0
+
+    @property
+    def same(self) -> bool:
+        return self._fold.same
 
     @property
     def assumptions(self) -> list[str]:
-        return ["the joules as recorded are modelled: recorded times on the machines' power curves"]
+        notes = [
+            "the joules as recorded are modelled: recorded times on the machines' power curves",
+            "the scheduler's own energy is counted at the default cost per proposal",
+        ]
+        if self._fold.given_up_at is not None:
+            notes.append(
+                f"the policy decides otherwise than recorded: its proposals are counted up to line "
+                f"{self._fold.given_up_at} only"
+            )
+        return notes
 
     def fold(self) -> None:
-        """Replay every event, and compare the instructions with the recorded ones."""
-        expected: list[AnyInstruction] = []
-        for record in self.log.records():
-            if isinstance(record, ev.AnyEvent):
-                self.same = self.same and not expected
-                expected = _handle(self.engine, record, self.log.path)
-                self.facts.event(record)
-                self._event(record)
+        """Take every record in."""
+        for record in self._fold.records():
+            time = self._fold.passed
+            if isinstance(record, ev.Event):
+                self.facts.event(record, time)
+                self._event(record, time)
             else:
-                self.same = self.same and bool(expected) and expected.pop(0) == record
                 self.facts.instruction(record)
-                self._instruction(record, self.engine.time)
-        self.same = self.same and not expected
+                self._instruction(record, time)
 
-    def _event(self, event: ev.AnyEvent) -> None:
+    # -- what happened -----------------------------------------------------------------------------------------------
+
+    def _event(self, event: ev.AnyEvent, time: float) -> None:
+        if isinstance(event, ev.TaskSubmitted):
+            self._submitted[event.task.id] = time
+        elif isinstance(event, ev.TaskStarted):
+            self._waits.setdefault(event.task, time - self._submitted[event.task])
+        elif isinstance(event, ev.TaskFinished):
+            self._off(event.task, time)
+            self._finished[event.task] = time
+            self._last_end = time
+        elif isinstance(event, ev.TaskFailed):
+            self._off(event.task, time)
+        elif isinstance(event, ev.InstructionFailed):
+            self._failed(event, time)
+        else:
+            self._cluster_event(event, time)
+
+    def _cluster_event(self, event: ev.AnyEvent, time: float) -> None:
+        physics = self._physics
         if isinstance(event, ev.MachineDefined):
             self._machines[event.machine.name] = Machine(event.machine)
         elif isinstance(event, ev.NodeJoined):
-            host = Host(event.node.name, self._machines[event.node.machine], event.node.asleep, event.time)
-            self._hosts[host.name] = host
+            physics.join(event.node.name, self._machines[event.node.machine], event.node.asleep, time)
+        elif isinstance(event, ev.NodeChanged):
+            self._changed(event.node, time)
         elif isinstance(event, ev.NodeLost):
-            host = self._hosts.pop(event.node)
-            host.advance(event.time)
-            host.vanish()
-            self._gone.append(host)
+            physics.lose(event.node, time)
             self._on = {task: place for task, place in self._on.items() if place[0] != event.node}
         elif isinstance(event, ev.NodeAwake):
-            self._mode(self._hosts[event.node], event.time, "awake")
+            physics.awake(self._host(event.node), time)
         elif isinstance(event, ev.NodeAsleep):
-            self._mode(self._hosts[event.node], event.time, "asleep")
-        elif isinstance(event, ev.TaskSubmitted):
-            self._submitted[event.task.id] = event.time
-        elif isinstance(event, ev.TaskStarted):
-            self._waits.setdefault(event.task, event.time - self._submitted[event.task])
-        elif isinstance(event, ev.TaskFinished):
-            self._off(event.task, event.time)
-            self._finished[event.task] = event.time
-            self._last_end = event.time
-        elif isinstance(event, ev.TaskFailed) or (
-            isinstance(event, ev.InstructionFailed) and event.instruction == "place"
-        ):
-            self._off(event.task, event.time)
-        self._power.change(event.time, sum(host.watts for host in self._hosts.values()))
+            physics.sleep(self._host(event.node), time)
+
+    def _failed(self, event: ev.InstructionFailed, time: float) -> None:
+        """What was asked for did not happen: as before."""
+        if event.instruction == "place":
+            self._off(event.task, time)
+        elif event.instruction == "wake":
+            self._physics.sleep(self._host(event.node), time)
+        elif event.instruction == "sleep":
+            self._physics.awake(self._host(event.node), time)
+
+    def _changed(self, node: Node, time: float) -> None:
+        """Only another machine draws otherwise; then the meter of the old one stops, and the new one's begins."""
+        physics, machine, old = self._physics, self._machines[node.machine], self._host(node.name)
+        if machine.profile == old.machine.profile:
+            return
+        mode, demand = old.mode, old.demand
+        physics.lose(node.name, time)
+        physics.join(node.name, machine, mode in (ASLEEP, WAKING), time)
+        host = physics.hosts[node.name]
+        physics.change(host, time)
+        if mode == WAKING:
+            host.mode = WAKING
+            if machine.profile.wake_s > 0.0:
+                host.watts = machine.profile.wake_j / machine.profile.wake_s
+        elif demand:
+            host.set_demand(demand)
+        physics.changed(host, time)
+
+    # -- what was decided --------------------------------------------------------------------------------------------
 
     def _instruction(self, instruction: AnyInstruction, time: float) -> None:
         if isinstance(instruction, Place):
             self._decisions += 1
             self._digest.add(instruction)
-            host = self._hosts[instruction.node]
+            self._off(instruction.task, time)
             cpu = self.facts.cpu_of(instruction.task)
-            host.advance(time)
-            host.set_demand(host.demand + cpu)
+            self._add(self._host(instruction.node), cpu, time)
             self._on[instruction.task] = (instruction.node, cpu)
         elif isinstance(instruction, Conclude):
             self._ended_otherwise += 1
             self._last_end = time
         elif isinstance(instruction, Sleep):
-            self._mode(self._hosts[instruction.node], time, "asleep")
+            self._physics.sleep(self._host(instruction.node), time)
         elif isinstance(instruction, Wake):
-            self._mode(self._hosts[instruction.node], time, "waking")
+            self._physics.wake(self._host(instruction.node), time)
 
-    def _mode(self, host: Host, time: float, mode: str) -> None:
-        host.advance(time)
-        if mode == "awake":
-            host.awake()
-        elif mode == "asleep":
-            host.fall_asleep()
-        elif host.begin_waking() == 0.0:
-            self._power.add(time, host.machine.profile.wake_j)
+    def _host(self, name: str) -> Host:
+        host = self._physics.hosts.get(name)
+        if host is None:
+            raise self._fold.wrong(f"names node {name}, which is not here")
+        return host
 
     def _off(self, task: str, time: float) -> None:
         place = self._on.pop(task, None)
-        if place is not None and place[0] in self._hosts:
-            host = self._hosts[place[0]]
-            host.advance(time)
-            host.set_demand(host.demand - place[1])
+        if place is not None:
+            self._add(self._host(place[0]), -place[1], time)
+
+    def _add(self, host: Host, cpu: int, time: float) -> None:
+        self._physics.change(host, time)
+        host.set_demand(host.demand + cpu)
+        self._physics.changed(host, time)
+
+    # -- the result --------------------------------------------------------------------------------------------------
 
     def result(self) -> Result:
         end = self._last_end
-        hosts = [*self._gone, *self._hosts.values()]
-        for host in hosts:
-            host.advance(end)
-        threads = threads_of(hosts)
+        power = self._physics.power
+        counted = max(end, power.until)  # as in the simulator's loop
+        hosts = self._physics.settle(counted)
+        capacity = threads_of(hosts) * counted
+        proposals = self._fold.engine.proposals
+        waiting = len(self._submitted) - len(self._finished) - self._ended_otherwise
+        waits = list(self._waits.values())
         return Result(
             scenario=self.log.header.scenario or self.log.path.name,
             policy=self.log.header.policy,
             seed=self.log.header.seed,
             makespan_s=end,
-            energy=energy_of(hosts, self.facts.scheduler_joules(self.engine.proposals)),
-            tasks=TaskCounts(
-                len(self._submitted), len(self._finished), self._ended_otherwise, len(self.engine.ledger.tasks)
-            ),
-            wait_s=Quantiles.of(list(self._waits.values())),
+            energy=energy_of(hosts, self.facts.scheduler_joules(proposals)),
+            tasks=TaskCounts(len(self._submitted), len(self._finished), self._ended_otherwise, waiting),
+            wait_s=Quantiles.of(waits),
             slowdown=Quantiles.of(self.facts.slowdowns(self._submitted, self._finished)),
-            utilisation=sum(host.busy_core_s for host in hosts) / (threads * end) if end > 0.0 else 0.0,
+            utilisation=sum(host.busy_core_s for host in hosts) / capacity if capacity > 0.0 else 0.0,
             decisions=self._decisions,
-            proposals=self.engine.proposals,
+            proposals=proposals,
             digest=self._digest.hex(),
-            waits=list(self._waits.values()),
-            power=self._power.series(end),
+            waits=waits,
+            power=power.series(counted),
             assumptions=self.assumptions,
         )

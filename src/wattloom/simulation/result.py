@@ -3,6 +3,7 @@
 Owns the figures and how they are defined. Everything in it is modelled; it says so itself.
 """
 
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -25,7 +26,7 @@ class Quantiles(msgspec.Struct, frozen=True):
 
 
 def _quantile(ordered: list[float], q: float) -> float:
-    return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else 0.0
+    return ordered[max(0, ceil(q * len(ordered)) - 1)] if ordered else 0.0
 
 
 class TaskCounts(msgspec.Struct, frozen=True):
@@ -37,6 +38,13 @@ class TaskCounts(msgspec.Struct, frozen=True):
     """Ended otherwise: failed, cancelled, rejected or of unknown outcome."""
     waiting: int
     """Still without a place when nothing could happen any more."""
+
+
+class Deadlines(msgspec.Struct, frozen=True):
+    """Of the tasks that had one and finished."""
+
+    met: int = 0
+    missed: int = 0
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -62,6 +70,11 @@ class Result(msgspec.Struct, frozen=True):
     waits: list[float] = []
     power: list[tuple[float, float]] = []
     """(time, watts of the whole cluster)."""
+    deadlines: Deadlines = Deadlines()
+    warnings: list[str] = []
+    """What makes the figures say less than they seem to: joules that are unknown, work that never ran."""
+    knows_energy: bool = True
+    """False: some nodes have no power curve, and their joules are missing."""
     assumptions: list[str] = []
     provenance: str = "modelled"
 
@@ -76,10 +89,26 @@ class Result(msgspec.Struct, frozen=True):
             "tasks": msgspec.to_builtins(self.tasks),
             "wait_s": msgspec.to_builtins(self.wait_s),
             "slowdown": msgspec.to_builtins(self.slowdown),
+            "deadlines": msgspec.to_builtins(self.deadlines),
             "utilisation": self.utilisation,
             "decisions": self.decisions,
             "proposals": self.proposals,
             "digest": self.digest,
             "provenance": self.provenance,
+            "warnings": self.warnings,
             "assumptions": self.assumptions,
         }
+
+
+def unknown_power(machines: dict[str, int]) -> list[str]:
+    """A warning, if nodes have no curve: machine and number of nodes."""
+    if not machines:
+        return []
+    named = ", ".join(f"{name} ({count} nodes)" if count > 1 else name for name, count in sorted(machines.items()))
+    return [f"no power curve for {named}: their joules are unknown and missing in every total"]
+
+
+def left_waiting(reasons: dict[str, int]) -> list[str]:
+    """A warning for each reason why tasks never found a place."""
+    found = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    return [f"{count} {'task' if count == 1 else 'tasks'} never found a place: {reason}" for reason, count in found]

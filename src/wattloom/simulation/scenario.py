@@ -1,10 +1,10 @@
 """Scenarios: TOML files that say what is run on what.
 
-Owns the form of a scenario file, its JSON schema and the errors that name a wrong field. Turning one into a trial with
-a seed is `arrivals` and `trial_of` here; the built-in ones are the files beside this module, in `scenarios/`.
+Owns the form of a scenario file and its JSON schema. What is wrong with one is said by `scenario_problems`; turning
+one into a trial with a seed is `setting_up` and `arrivals`; the built-in ones are the files beside this module, in
+`scenarios/`.
 """
 
-import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,7 @@ import msgspec
 
 from wattloom.cluster.catalogue import MachineEntry
 from wattloom.errors import ScenarioError
+from wattloom.simulation.scenario_problems import in_words
 from wattloom.simulation.trial import SchedulerCost
 
 # TOML can write inf and nan; a year of seconds and a terawatt are well below the limit.
@@ -21,6 +22,8 @@ Positive = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Nodes = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Spread = Annotated[float, msgspec.Meta(ge=0, le=10)]
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -32,7 +35,7 @@ class NodeGroup(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     machine: str
     """A machine of this file or of the catalogue."""
-    count: Count = 1
+    count: Nodes = 1
     name: str = ""
     """Prefix of their names; left out: the machine's name."""
     cpu: Positive | None = None
@@ -47,7 +50,7 @@ class NodeGroup(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class VariantEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One build of a function."""
 
-    arch: list[str] = []
+    arch: str | list[str] = []
     devices: dict[str, Positive] = {}
     seconds: dict[str, Positive] = {}
     """Run time alone, by machine."""
@@ -60,7 +63,7 @@ class FunctionEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     cpu: NotNegative = 1.0
     memory_mib: NotNegative = 0.0
-    arch: list[str] = []
+    arch: str | list[str] = []
     labels: dict[str, str] = {}
     devices: dict[str, Positive] = {}
     seconds: dict[str, Positive] = {}
@@ -69,7 +72,7 @@ class FunctionEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Run time alone on a machine of speed 1, for machines that `seconds` does not name."""
     variants: dict[str, VariantEntry] = {}
     """Builds by name; left out: one build with `seconds` and `work_s`."""
-    spread: NotNegative = 0.0
+    spread: Spread = 0.0
     """Standard deviation of a task's length over its mean (log-normal)."""
     cold_start_s: NotNegative = 0.0
     keep_alive_s: NotNegative = 0.0
@@ -115,7 +118,7 @@ class FaultEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Scenario(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole scenario file."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(min_length=1)]
     title: str = ""
     assumptions: list[str] = []
     """What is not in the source and was assumed."""
@@ -168,45 +171,7 @@ def parse(text: str, where: str) -> Scenario:
     try:
         return msgspec.toml.decode(text, type=Scenario)
     except msgspec.ValidationError as problem:
-        message, _, path = str(problem).partition(" - at `$")
-        field = _full_path(path.rstrip("`"), text, str(problem)).lstrip(".")
-        raise ScenarioError(f"{where}: {field or 'scenario'}", message) from problem
+        field, wrong = in_words(problem, text, Scenario)
+        raise ScenarioError(f"{where}: {field}" if field else where, wrong) from problem
     except msgspec.DecodeError as problem:
         raise ScenarioError(where, f"is not TOML: {problem}") from problem
-
-
-def _full_path(path: str, text: str, message: str) -> str:
-    """A path with the names that msgspec leaves out: it writes `[...]` for an entry of a table of named things."""
-    parts = path.split("[...]")
-    whole = msgspec.toml.decode(text)
-    found = parts[0]
-    table = _walk(whole, parts[0])
-    for part in parts[1:]:
-        name = _wrong_entry(table, whole, message)
-        if name is None:
-            return path
-        found += f".{name}{part}"
-        table = _walk(table[name], part)
-    return found
-
-
-def _walk(table: Any, path: str) -> Any:
-    for name, number in re.findall(r"\.([^.\[]+)|\[(\d+)\]", path):
-        if not isinstance(table, dict | list):
-            break
-        table = table[name] if name else table[int(number)]
-    return table
-
-
-def _wrong_entry(table: Any, whole: Any, message: str) -> str | None:
-    """The entry that is enough to be refused: the others are taken out of the table, which is part of the whole."""
-    entries: dict[str, Any] = dict(table) if isinstance(table, dict) else {}
-    for name, entry in entries.items():
-        table.clear()
-        table[name] = entry
-        try:
-            msgspec.convert(whole, Scenario)
-        except msgspec.ValidationError as problem:
-            if str(problem) == message:
-                return name
-    return None

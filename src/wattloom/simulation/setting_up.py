@@ -84,6 +84,9 @@ def _nodes(scenario: Scenario, profiles: dict[str, MachineProfile]) -> list[Node
                 cap_w=group.cap_w,
                 asleep=group.asleep,
             )
+            problem = nodes[name].problem()
+            if problem is not None:
+                raise ScenarioError(f"nodes[{number}].{problem[0]}", problem[1])
     return list(nodes.values())
 
 
@@ -110,7 +113,7 @@ def _functions(scenario: Scenario, profiles: list[MachineProfile]) -> tuple[list
             variants.append(
                 Variant(
                     name=variant_name,
-                    arch=tuple(variant.arch),
+                    arch=_listed(variant.arch),
                     devices=tuple(sorted(variant.devices.items())),
                     seconds=seconds if scenario.forecasts == "declared" else {},
                 )
@@ -141,14 +144,17 @@ def _seconds(
     """Run time alone on each machine of the cluster the build can run on."""
     seconds: dict[str, float] = {}
     work = variant.work_s if variant.work_s is not None else entry.work_s
+    builds, wishes = _listed(variant.arch), _listed(entry.arch)
     for profile in profiles:
-        allowed = (not variant.arch or profile.arch in variant.arch) and (not entry.arch or profile.arch in entry.arch)
+        allowed = (not builds or profile.arch in builds) and (not wishes or profile.arch in wishes)
         given = variant.seconds.get(profile.name, entry.seconds.get(profile.name))
+        if not allowed:
+            continue
         if given is not None:
             seconds[profile.name] = given
         elif work is not None:
             seconds[profile.name] = work / profile.speed
-        elif allowed:
+        else:
             raise ScenarioError(f"{field}.seconds.{profile.name}", "is missing, and there is no work_s to scale")
     named = {*variant.seconds, *entry.seconds}
     for machine in sorted(named - {profile.name for profile in profiles}):
@@ -157,11 +163,15 @@ def _seconds(
     return seconds
 
 
+def _listed(given: str | list[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def _requirements(entry: FunctionEntry) -> Requirements:
     return Requirements(
         cpu=entry.cpu,
         memory=round(entry.memory_mib * MIB),
-        arch=tuple(entry.arch),
+        arch=_listed(entry.arch),
         labels=tuple(sorted(entry.labels.items())),
         devices=tuple(sorted(entry.devices.items())),
     )

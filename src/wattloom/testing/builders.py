@@ -39,6 +39,7 @@ def machine(
         wake_s=wake_s,
         wake_j=wake_j,
         tdp_w=tdp_w,
+        quantity="wall" if tdp_w is None else "package",
         speed=speed,
     )
 

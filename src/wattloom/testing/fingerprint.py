@@ -75,7 +75,7 @@ def _lane(lane: Lane) -> tuple[object, ...]:
         if entry[3].stage == Stage.QUEUED and entry[3].epoch == entry[2]
     )
     unasked = [entry[3].task.id for entry in lane.unasked]
-    return (lane.blocked_by, lane.blocked_since, lane.watched, lane.look_at, lane.listed, standing, unasked)
+    return (lane.blocked_by, lane.watched, lane.look_at, lane.listed, standing, unasked)
 
 
 def _view(view: View) -> tuple[object, ...]:

@@ -23,14 +23,14 @@ from wattloom.workload.task import Task
 
 THREADS: Final = MachineProfile(
     "threads", "x86_64", cores=4, threads=8, memory=16 * GIB, watts=((0, 40.0), (4, 90.0), (8, 110.0)), tdp_w=105.0,
-    speed=1.0, sleep_w=4.0, wake_s=20.0, wake_j=900.0,
+    quantity="package", speed=1.0, sleep_w=4.0, wake_s=20.0, wake_j=900.0,
 )  # fmt: skip
 MANY_CORES: Final = MachineProfile(
     "many-cores", "aarch64", cores=16, threads=16, memory=32 * GIB, watts=((0, 30.0), (8, 60.0), (16, 80.0)), speed=0.7,
 )  # fmt: skip
 TINY: Final = MachineProfile(
     "tiny", "aarch64", cores=2, threads=2, memory=2 * GIB, watts=((0, 2.0), (2, 5.0)), tdp_w=5.0, speed=0.3,
-    sleep_w=0.1, wake_s=5.0, wake_j=20.0,
+    quantity="package", sleep_w=0.1, wake_s=5.0, wake_j=20.0,
 )  # fmt: skip
 UNMEASURED: Final = MachineProfile("unmeasured", "x86_64", cores=4, threads=8, memory=16 * GIB, tdp_w=90.0, speed=1.1)
 FLAT: Final = MachineProfile("flat", "x86_64", cores=2, threads=2, memory=8 * GIB, watts=((0, 50.0),), speed=1.0)

@@ -1,0 +1,136 @@
+"""A log told to a fresh engine again, record by record.
+
+Owns the comparison of what is decided now with what was decided then, and the check that a log names nothing unknown.
+Where the decisions differ the engine soon contradicts the log: it is left alone from there on, and the records go on.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from wattloom.cluster.node import Node
+from wattloom.errors import EventRefused, LogError
+from wattloom.policies.protocol import Policy
+from wattloom.scheduling import events as ev
+from wattloom.scheduling.engine import Engine
+from wattloom.scheduling.instructions import AnyInstruction, Conclude
+from wattloom.scheduling.log import Log
+from wattloom.workload.task import Task
+
+Progress = Callable[[int, int], None]
+"""Told (tasks ended, tasks in all)."""
+Record = ev.AnyEvent | AnyInstruction
+
+PROGRESS_EVERY: Final = 1024
+SUBMITTED: Final = b'{"event":"task-submitted"'
+
+
+class Fold:
+    """One reading of a log."""
+
+    def __init__(self, log: Log, policy: Policy, progress: Progress | None = None) -> None:
+        self.log: Final = log
+        self.engine: Final = Engine(policy)
+        self.same: bool = True
+        """Whether all instructions so far are those the engine gives."""
+        self.given_up_at: int | None = None
+        """The line at which the engine, having decided otherwise, could not follow the log any more."""
+        self.line: int = 1
+        self.time: float = 0.0
+        """Of the last event."""
+        self.begin: float | None = None
+        """Time of the first event: backends count from wherever they like."""
+        self._progress: Final = progress
+        self._expected: deque[AnyInstruction] = deque()
+        self._machines: set[str] = set()
+        self._functions: set[str] = set()
+        self._nodes: set[str] = set()
+        self._tasks: set[str] = set()
+        self._ended: int = 0
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the first event."""
+        return self.time - (self.begin or 0.0)
+
+    def records(self) -> Iterator[Record]:
+        """Every record, after the engine has taken it. Instructions missing at the very end are no difference: a log
+        may be cut off anywhere."""
+        total = tasks_in(self.log) if self._progress is not None else 0
+        for line, record in enumerate(self.log.records(), start=2):
+            self.line = line
+            self._check_names(record)
+            if isinstance(record, ev.Event):
+                self._event(record)
+            else:
+                self._instruction(record)
+            if self._progress is not None and line % PROGRESS_EVERY == 0:
+                self._progress(self._ended, total)
+            yield record
+
+    def wrong(self, problem: str) -> LogError:
+        """What is wrong with the record at hand."""
+        return LogError(f"{self.log.path}:{self.line}", problem)
+
+    # -- the engine --------------------------------------------------------------------------------------------------
+
+    def _event(self, event: ev.AnyEvent) -> None:
+        if self.begin is None:
+            self.begin = event.time
+        elif not event.time >= self.time:
+            raise self.wrong(f"time runs backwards, from {self.time} s to {event.time} s")
+        self.time = event.time
+        self.same = self.same and not self._expected
+        self._expected.clear()
+        if self.given_up_at is None:
+            try:
+                self._expected.extend(self.engine.handle(event))
+            except EventRefused as problem:
+                if self.same:
+                    raise self.wrong(f"cannot be replayed: at {event.time} s, {problem}") from problem
+                self.given_up_at = self.line
+        self._ended += isinstance(event, ev.TaskFinished)
+
+    def _instruction(self, instruction: AnyInstruction) -> None:
+        if self.begin is None:
+            raise self.wrong("an instruction stands before any event")
+        self.same = self.same and bool(self._expected) and self._expected.popleft() == instruction
+        self._ended += isinstance(instruction, Conclude)
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _check_names(self, record: Record) -> None:
+        if isinstance(record, ev.MachineDefined):
+            self._machines.add(record.machine.name)
+        elif isinstance(record, ev.FunctionDefined):
+            self._functions.add(record.function.name)
+        node: Node | str = getattr(record, "node", "")
+        if isinstance(node, Node):
+            if node.machine not in self._machines:
+                raise self.wrong(f"node {node.name} is of machine {node.machine}, which was not defined")
+            if isinstance(record, ev.NodeJoined):
+                if node.name in self._nodes:
+                    raise self.wrong(f"node {node.name} joins, and is here already")
+                self._nodes.add(node.name)
+            self._check_node(node.name)
+        elif node:
+            self._check_node(node)
+            if isinstance(record, ev.NodeLost):
+                self._nodes.remove(node)
+        task: Task | str = getattr(record, "task", "")
+        if isinstance(task, Task):
+            if task.function not in self._functions:
+                raise self.wrong(f"task {task.id} calls function {task.function}, which was not defined")
+            self._tasks.add(task.id)
+        elif task and task not in self._tasks:
+            raise self.wrong(f"names task {task}, which was not submitted")
+
+    def _check_node(self, name: str) -> None:
+        if name not in self._nodes:
+            raise self.wrong(f"names node {name}, which is not here")
+
+
+def tasks_in(log: Log) -> int:
+    """How many tasks a log has, at the cost of reading it."""
+    with log.path.open("rb") as file:
+        return sum(line.startswith(SUBMITTED) for line in file)

@@ -1,0 +1,170 @@
+"""Why a task of a log went where it went, or why it waits.
+
+Owns the answer. It is worked out by folding the log up to each decision and asking the same policy again, so it holds
+only as long as the recorded events lead to the recorded decisions. Where they no longer do nothing is explained: the
+answer says so, and says what was recorded.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wattloom.cluster.reasons import Reason
+from wattloom.errors import InputError
+from wattloom.policies.protocol import Policy
+from wattloom.scheduling import events as ev
+from wattloom.scheduling.engine import Engine
+from wattloom.scheduling.explanation import Explanation, explain
+from wattloom.scheduling.instructions import Conclude, Place, Wait
+from wattloom.scheduling.log import Log
+from wattloom.scheduling.state import Stage, TaskRecord
+from wattloom.simulation.fold import Fold, Progress
+
+
+class Told(msgspec.Struct, frozen=True):
+    """An instruction on the task, as recorded."""
+
+    time: float
+    instruction: Place | Wait | Conclude
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """How a task stands that has no place where the log ends."""
+
+    reason: Reason
+    """Why it waits, or the first task of its kind if others are ahead of it."""
+    ahead: int = 0
+    """Tasks of its kind that stand before it: the policy is asked for the first of them only."""
+    after: list[str] = []
+    """Tasks that have to finish first."""
+
+
+class Why(msgspec.Struct, frozen=True):
+    """Every decision on a task, laid open."""
+
+    task: str
+    explanations: list[Explanation]
+    """Each placement, and each time it had to wait for another reason than before."""
+    same_decisions: bool
+    """Whether the recorded events lead to the recorded decisions again, up to the last on this task. If not,
+    explanations end where they begin to differ."""
+    recorded: list[Told]
+    """What was recorded of the task."""
+    waiting: Waiting | None
+    """None: it has a place, or has ended."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return {
+            "task": self.task,
+            "same_decisions": self.same_decisions,
+            "decisions": [msgspec.to_builtins(explanation) for explanation in self.explanations],
+            "recorded": [{"time": told.time} | msgspec.to_builtins(told.instruction) for told in self.recorded],
+            "waiting": msgspec.to_builtins(self.waiting),
+        }
+
+
+def why(path: Path, task: str, recorded_policy: Policy, progress: Progress | None = None) -> Why:
+    """Every decision on a task."""
+    return _Asked(Fold(Log(path), recorded_policy, progress), task, recorded_policy).answer()
+
+
+class _Asked:
+    """One reading of a log with an eye on one task."""
+
+    def __init__(self, fold: Fold, task: str, policy: Policy) -> None:
+        self._fold: Final = fold
+        self._task: Final = task
+        self._policy: Final = policy
+        self._explanations: list[Explanation] = []
+        self._recorded: list[Told] = []
+        self._known: bool = False
+        self._ended: bool = False
+        self._node: str = ""
+        """Where it is, as recorded."""
+        self._same: bool = True
+        self._pending: list[tuple[int, Explanation]] = []
+        """With the event's line. They hold if the instructions that follow it turn out to be the recorded ones."""
+        self._told: bool = False
+        """Whether an instruction on the task has followed the last event."""
+        fold.engine.watcher = self._watch
+
+    def answer(self) -> Why:
+        for record in self._fold.records():
+            if isinstance(record, ev.Event):
+                self._close(self._fold.line)
+                self._event(record)
+            elif isinstance(record, Place | Wait | Conclude) and record.task == self._task:
+                self._told = True
+                self._recorded.append(Told(self._fold.time, record))
+                self._node = record.node if isinstance(record, Place) else ""
+                self._ended = self._ended or isinstance(record, Conclude)
+        self._close(self._fold.line + 1)
+        if not self._known:
+            raise InputError("task", f"{self._task} is not in {self._fold.log.path}")
+        stands = not self._ended and not self._node
+        if stands:
+            self._same = self._fold.same
+        return Why(self._task, self._explanations, self._same, self._recorded, self._waiting() if stands else None)
+
+    def _watch(self, record: TaskRecord) -> None:
+        if record.name == self._task:
+            explanation = explain(record, self._fold.engine.ledger.view, self._policy)
+            self._pending.append((self._fold.line, explanation))
+
+    def _close(self, line: int) -> None:
+        """The instructions of all events before this line are compared."""
+        settled = [explanation for at, explanation in self._pending if at < line]
+        if settled or self._told:
+            self._same = self._fold.same
+        if self._fold.same:
+            for explanation in settled:
+                if explanation.node is not None or self._last_reason() != explanation.reason:
+                    self._explanations.append(explanation)
+        self._pending = self._pending[len(settled) :]
+        self._told = False
+
+    def _last_reason(self) -> Reason | None:
+        return self._explanations[-1].reason if self._explanations else None
+
+    def _event(self, event: ev.AnyEvent) -> None:
+        if isinstance(event, ev.TaskSubmitted):
+            self._known = self._known or event.task.id == self._task
+        elif isinstance(event, ev.TaskFinished):
+            self._ended = self._ended or event.task == self._task
+        elif self._left_its_node(event):
+            self._node = ""
+
+    def _left_its_node(self, event: ev.AnyEvent) -> bool:
+        if isinstance(event, ev.NodeLost):
+            return event.node == self._node
+        if isinstance(event, ev.InstructionFailed):
+            return event.instruction == "place" and event.task == self._task
+        return isinstance(event, ev.TaskFailed) and event.task == self._task
+
+    def _waiting(self) -> Waiting | None:
+        """By the engine if it has followed the log to its end, else by the last that was recorded."""
+        if self._fold.same:
+            return _standing(self._fold.engine, self._task)
+        last = self._recorded[-1].instruction if self._recorded else None
+        return Waiting(last.reason) if isinstance(last, Wait) else None
+
+
+def _standing(engine: Engine, task: str) -> Waiting | None:
+    record = engine.ledger.tasks.get(task)
+    if record is None or record.on_a_node:
+        return None
+    if record.stage == Stage.HELD_BACK:
+        return Waiting(Reason.DEPENDENCIES, after=sorted(record.after))
+    if record.stage == Stage.BACKING_OFF:
+        return Waiting(record.reason or Reason.BACKING_OFF)
+    ahead = 0 if record.by_choice else sum(_stands_before(other, record) for other in engine.ledger.tasks.values())
+    blocked_by = engine.queue.lanes[record.shape.index].blocked_by
+    reason = blocked_by if ahead or record.reason is None else record.reason
+    assert reason is not None  # between events every queued task is in a blocked lane
+    return Waiting(reason, ahead)
+
+
+def _stands_before(one: TaskRecord, other: TaskRecord) -> bool:
+    return one.stage == Stage.QUEUED and one.shape is other.shape and one.order < other.order

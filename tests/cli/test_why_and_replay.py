@@ -1,0 +1,116 @@
+"""What `why` and `replay` say of logs that are not as one would wish."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import SCENARIO, Wattloom
+
+from wattloom.policies.loading import load_policy
+from wattloom.scheduling.instructions import Place
+from wattloom.scheduling.log import VERSION, Header, Log, LogWriter
+from wattloom.testing.harness import Harness
+
+
+def written(path: Path, h: Harness) -> Path:
+    with path.open("wb") as file:
+        writer = LogWriter(file, Header(VERSION, h.policy.name, "test"))
+        for event, instructions in h.recorded:
+            writer.write(event, instructions)
+    return path
+
+
+def crowded() -> Harness:
+    """One core: x has it, first and t wait for it."""
+    h = Harness(load_policy("fifo")).node("a", cpu=1.0)
+    for task in ("x", "first", "t"):
+        h.submit(task)
+    return h
+
+
+def test_why_says_that_decisions_are_not_those_recorded_and_which_were(log: Path, wattloom: Wattloom) -> None:
+    log.write_bytes(log.read_bytes().replace(b'"policy":"pack"', b'"policy":"random"', 1))
+    placed = [record for record in Log(log).records() if isinstance(record, Place) and record.task == "t50"]
+    shown = wattloom("why", "t50", "--log", log).stdout
+    assert "no longer lead to the recorded decisions" in shown
+    assert f"recorded: placed on {placed[0].node} at " in shown
+    assert "random sent" not in shown
+
+
+def test_why_tells_of_those_ahead(tmp_path: Path, wattloom: Wattloom) -> None:
+    shown = wattloom("why", "t", "--log", written(tmp_path / "run.log", crowded())).stdout
+    assert "t still waits where the log ends: behind 1 task of its kind; the first of them: no node has room" in shown
+
+
+def test_why_tells_of_the_tasks_that_come_before(tmp_path: Path, wattloom: Wattloom) -> None:
+    h = crowded()
+    h.submit("last", after=("x", "t"))
+    shown = wattloom("why", "last", "--log", written(tmp_path / "run.log", h)).stdout
+    assert "tasks it comes after have not finished (waits-for-other-tasks): t, x." in shown
+
+
+def test_why_tells_how_a_task_ended_that_was_never_decided_on(tmp_path: Path, wattloom: Wattloom) -> None:
+    h = crowded()
+    h.cancel("t")
+    shown = wattloom("why", "t", "--log", written(tmp_path / "run.log", h)).stdout
+    assert shown == "t ended as cancelled at 0.000 s: it was cancelled (cancelled).\n"
+
+
+@pytest.mark.parametrize(
+    ("policy", "verdict"),
+    [("fifo", "costs the same; the tie rule decided"), ("random", "the policy chose otherwise than by cost")],
+)
+def test_why_says_of_equals_what_is_true(policy: str, verdict: str, tmp_path: Path, wattloom: Wattloom) -> None:
+    h = Harness(load_policy(policy)).node("a").node("b", labels={"zone": "b"})
+    h.submit("t")
+    assert verdict in wattloom("why", "t", "--log", written(tmp_path / "run.log", h)).stdout
+
+
+def test_why_names_the_unit_of_costs(scenario: Path, tmp_path: Path, wattloom: Wattloom) -> None:
+    path = tmp_path / "run.log"
+    wattloom("simulate", scenario, "--policy", "least-joules", "--log", path)
+    assert "cost, J" in wattloom("why", "t1", "--log", path).stdout
+
+
+def test_an_empty_log_has_no_saving_and_no_other_reason_for_it(tmp_path: Path, wattloom: Wattloom) -> None:
+    path = written(tmp_path / "run.log", Harness(load_policy("fifo")))
+    shown = wattloom("replay", path, "--policy", "pack").stdout
+    assert "There are no tasks in the log, so no saving is given." in shown
+    assert "would not have finished" not in shown
+
+
+@pytest.mark.parametrize("words", [("replay", "run.log"), ("why", "t", "--log", "run.log")])
+def test_a_log_that_names_an_unknown_node_is_refused_with_the_line(
+    words: tuple[str, ...], tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(Path("run.log"), crowded())
+    path.write_bytes(path.read_bytes() + b'{"instruction":"sleep","node":"ghost"}\n')
+    result = wattloom(*words)
+    line = path.read_bytes().count(b"\n")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: run.log:{line}: names node ghost, which is not here\n")
+
+
+@pytest.mark.parametrize("words", [("replay",), ("why", "t1", "--log")])
+def test_a_person_who_waits_sees_how_far_the_log_is_read(
+    words: tuple[str, ...], tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario, path = tmp_path / "many.toml", tmp_path / "run.log"
+    scenario.write_text(SCENARIO.replace("count = 60", "count = 600"))
+    assert wattloom("simulate", scenario, "--policy", "pack", "--log", path).exit_code == 0
+    shown: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("wattloom.cli.progress._Shown.__call__", lambda self, *progress: shown.append(progress))
+    monkeypatch.setattr("wattloom.cli.progress.sys", _Terminal)
+    assert wattloom(*words, path).exit_code == 0
+    assert shown
+    assert {total for _, total in shown} == {600}
+
+
+class _Terminal:
+    """A stderr that somebody looks at."""
+
+    class stderr:
+        @staticmethod
+        def isatty() -> bool:
+            return True

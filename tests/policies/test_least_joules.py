@@ -1,0 +1,117 @@
+"""Our own policy: what it counts, what it bounds, and that it wins where we say it does."""
+
+import pytest
+
+import wattloom
+from wattloom.cluster.node import Node
+from wattloom.cluster.profile import MachineProfile
+from wattloom.cluster.reasons import Reason
+from wattloom.errors import PolicyError
+from wattloom.policies.least_joules import LeastJoules
+from wattloom.scheduling import events as ev
+from wattloom.scheduling.instructions import Sleep, Wake
+from wattloom.simulation.comparison import Comparison
+from wattloom.testing.policy_clusters import History
+from wattloom.units import GIB
+from wattloom.workload.function import Function, Variant
+from wattloom.workload.task import Task
+
+OTHERS = "fifo,round-robin,random,spread,pack,arch-first,arch-first:first=aarch64,marginal-energy,exec,weighted"
+
+
+def machine(name: str, watts: tuple[tuple[float, float], ...], **more: object) -> MachineProfile:
+    return MachineProfile(name, "x86_64", 4, 8, 64 * GIB, watts=watts, **more)  # type: ignore[arg-type]
+
+
+CHEAP = machine("cheap", ((0, 10.0), (4, 18.0), (8, 20.0)), sleep_w=1.0, wake_s=10.0, wake_j=90.0)
+DEAR = machine("dear", ((0, 10.0), (4, 50.0), (8, 60.0)), sleep_w=1.0, wake_s=10.0, wake_j=90.0)
+
+SMT = machine("smt", ((0, 10.0), (4, 50.0), (8, 66.0)))
+
+
+def calls(**seconds: float) -> Function:
+    return Function("f", variants=(Variant(seconds=seconds),))
+
+
+def history(policy: LeastJoules, function: Function, *nodes: Node) -> History:
+    return History(policy).set_up(nodes, [CHEAP, DEAR], [function])
+
+
+def test_the_fewest_joules_win_over_the_fewest_watts_and_the_fewest_seconds() -> None:
+    slow_and_frugal = calls(cheap=15.0, dear=10.0)
+    assert history(LeastJoules(), slow_and_frugal, Node("a", "dear"), Node("b", "cheap")).place(Task("t", "f")) == "b"
+
+
+def test_a_place_that_stretches_the_task_too_far_is_passed_over() -> None:
+    far_too_slow = calls(cheap=30.0, dear=10.0)
+    nodes = (Node("a", "dear"), Node("b", "cheap"))
+    assert history(LeastJoules(stretch=1.6, sleep=False), far_too_slow, *nodes).place(Task("t", "f")) == "a"
+    assert history(LeastJoules(stretch=3.0, sleep=False), far_too_slow, *nodes).place(Task("t", "f")) == "b"
+
+
+def test_the_energy_weight_of_the_task_stretches_the_bound() -> None:
+    twice_as_long = calls(cheap=20.0, dear=10.0)
+    for weight, expected in ((0.0, "a"), (0.5, "a"), (1.0, "b")):
+        one = history(LeastJoules(stretch=1.6), twice_as_long, Node("a", "dear"), Node("b", "cheap"))
+        assert one.place(Task("t", "f", energy_weight=weight)) == expected
+
+
+def test_tasks_share_a_node_rather_than_keep_two_awake() -> None:
+    one = history(LeastJoules(), calls(cheap=10.0), Node("a", "cheap"), Node("b", "cheap"))
+    assert [one.place(Task(f"t{n}", "f")) for n in range(4)] == ["a", "a", "a", "a"]
+
+
+def test_what_the_neighbours_lose_counts() -> None:
+    """The fifth task of four cores costs few watts and slows four others down; without sleep another node is free."""
+    one = History(LeastJoules(sleep=False)).set_up([Node("a", "smt"), Node("b", "smt")], [SMT], [calls(smt=10.0)])
+    assert [one.place(Task(f"t{n}", "f")) for n in range(5)] == ["a", "a", "a", "a", "b"]
+
+
+def test_an_idle_node_sleeps_after_as_long_as_a_wake_up_costs() -> None:
+    one = history(LeastJoules(), calls(cheap=10.0), Node("a", "cheap"))
+    assert one.engine.next_tick == pytest.approx(90.0 / 9.0)
+    assert one.send(ev.Tick(9.99)) == []
+    assert one.send(ev.Tick(10.0)) == [Sleep("a")]
+    assert Wake("a") in one.send(ev.TaskSubmitted(11.0, Task("t", "f")))
+
+
+def test_without_sleep_no_node_is_sent_to_sleep() -> None:
+    assert history(LeastJoules(sleep=False), calls(cheap=10.0), Node("a", "cheap")).engine.next_tick is None
+
+
+def test_nobody_waits_for_nodes_that_are_all_asleep() -> None:
+    one = history(LeastJoules(), calls(cheap=1.0), Node("a", "cheap", asleep=True))
+    assert one.send(ev.TaskSubmitted(1.0, Task("t", "f"))) == [Wake("a")]
+
+
+def test_a_task_waits_for_a_fast_machine_if_that_ends_sooner_than_a_slow_one_now() -> None:
+    hopeless = calls(cheap=1000.0, dear=10.0)
+    one = history(LeastJoules(), hopeless, Node("a", "dear", cpu=1.0), Node("b", "cheap"))
+    assert one.place(Task("t0", "f")) == "a"
+    assert one.place(Task("t1", "f")) == ""
+    assert one.engine.ledger.tasks["t1"].reason == Reason.WAITING_IS_SOONER
+
+
+def test_an_unknown_run_time_ranks_last() -> None:
+    untold = Function("f", variants=(Variant("told", seconds={"dear": 10.0}),))
+    nameless = MachineProfile("nameless", "x86_64", 8, 8, 64 * GIB)
+    one = History(LeastJoules()).set_up([Node("a", "nameless"), Node("b", "dear")], [nameless, DEAR], [untold])
+    assert one.place(Task("t", "f")) == "b"
+
+
+@pytest.mark.parametrize("wrong", [{"stretch": 0.9}, {"linger": -1.0}, {"company": 2.0}, {"wait_margin": 1.1}])
+def test_a_wrong_option_is_named(wrong: dict[str, float]) -> None:
+    with pytest.raises(PolicyError, match=next(iter(wrong))):
+        LeastJoules(**wrong)  # type: ignore[arg-type]
+
+
+def compared(scenario: str, seeds: int) -> Comparison:
+    return wattloom.compare(scenario, f"{OTHERS},least-joules", seeds=seeds)
+
+
+@pytest.mark.parametrize(("scenario", "seeds"), [("hsc-cpu", 1), ("heats-bursts", 5), ("isa-mixed", 1)])
+def test_it_has_the_least_energy_at_no_more_than_5_percent_longer_makespan(scenario: str, seeds: int) -> None:
+    rows = {row.policy: row for row in compared(scenario, seeds).rows}
+    ours = rows.pop("least-joules")
+    assert ours.energy.total < min(row.energy.total for row in rows.values())
+    assert ours.makespan_s <= 1.05 * min(row.makespan_s for row in rows.values())

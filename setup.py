@@ -13,6 +13,7 @@ COMPILED_MODULES = [
     "src/wattloom/cluster/index.py",
     "src/wattloom/cluster/machine.py",
     "src/wattloom/cluster/node_class.py",
+    "src/wattloom/cluster/roll.py",
     "src/wattloom/cluster/site.py",
     "src/wattloom/policies/answers.py",
     "src/wattloom/policies/view.py",

@@ -121,13 +121,20 @@ def test_watts_counts_and_names_are_those_of_the_nodes(moves: list[tuple[str, in
     assert sum(cls.size for cls in index.classes) == len(index.nodes)
 
 
-def test_a_sites_list_of_names_stays_short_however_often_nodes_come_and_go() -> None:
+def test_nodes_that_join_in_any_order_are_found_by_name() -> None:
     index = Index()
-    state = index.add(node("a"), MACHINES[0])
-    index.add(node("b"), MACHINES[0])
-    for _ in range(1_000):
-        state.demand = 1_000
-        index.place(state)
-        state.demand = 0
-        index.place(state)
-    assert all(len(site.names) < 50 for site in index.sites())
+    for name in ("m", "z", "a", "k", "b"):
+        index.add(node(name), MACHINES[0])
+        (site,) = index.sites()
+        assert site.first() == min(index.nodes)
+        assert site.members() == sorted(index.nodes)
+
+
+def test_numbers_of_nodes_that_have_gone_are_given_out_again() -> None:
+    index = Index()
+    for number in range(5_000):
+        index.add(node(f"n{number:05d}"), MACHINES[0])
+        if number >= 3:
+            index.remove(index.nodes[f"n{number - 3:05d}"])
+        assert index.sites()[0].first() == min(index.nodes)
+    assert len(index.roll.at) < 2_000

@@ -5,6 +5,7 @@ from wattloom.cluster.machine import Machine
 from wattloom.cluster.node_class import Mode, NodeClass
 from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.reasons import Reason
+from wattloom.cluster.roll import Roll
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.prediction.outlook import Outlook, Outlooks
@@ -17,7 +18,7 @@ from wattloom.workload.shape import Shape
 def site(profile: MachineProfile, demand: int = 0, mode: Mode = Mode.AWAKE, serial: int = 1) -> Site:
     there = Machine(profile)
     cls = NodeClass(serial, NodeClass.key_of(node("a", profile), there), there)
-    return Site(serial, cls, demand, demand, 0, (), mode, {})
+    return Site(serial, cls, demand, demand, 0, (), mode, Roll(lambda: None))
 
 
 def look(place: Site, seconds: dict[str, float] | None = None, cpu: float = 1.0) -> Outlook:

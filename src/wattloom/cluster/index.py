@@ -4,7 +4,6 @@ Owns which node is in which site and the rankings that policies ask for. A ranki
 with the sites that have got nodes since it was last asked, so a decision touches the few that changed.
 """
 
-from bisect import bisect_left, insort
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import ClassKey, DeviceUse, Mode, NodeClass
+from wattloom.cluster.roll import Roll
 from wattloom.cluster.site import NodeState, Site
 
 Rank = tuple[float, float]
@@ -29,8 +29,7 @@ class Index:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
-        self.names: list[str] = []
-        """The nodes' names in order."""
+        self.roll: Final = Roll(self._renumber)
         self.classes: list[NodeClass] = []
         self.microwatts: int = 0
         """Draw of the whole cluster by the curves."""
@@ -53,7 +52,7 @@ class Index:
         cls = self._class_for(node, machine)
         state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE)
         self.nodes[node.name] = state
-        insort(self.names, node.name)
+        state.number = self.roll.add(node.name)
         self._resize(cls, 1)
         self.place(state)
         return state
@@ -105,12 +104,12 @@ class Index:
     def remove(self, state: NodeState) -> None:
         site = state.site
         assert site is not None
-        self._left(site)
+        self._left(site, state.number)
         self._count_awake(site, -1)
         state.site = None
         self._resize(state.cls, -1)
         del self.nodes[state.name]
-        del self.names[bisect_left(self.names, state.name)]
+        self.roll.remove(state.name)
 
     def take(self, state: NodeState, task: str, shape: int, cpu: int, guaranteed: int, memory: int) -> None:
         """A task without devices takes its part; the step from site to site is remembered by shape."""
@@ -151,22 +150,27 @@ class Index:
 
     def _move(self, state: NodeState, old: Site | None, site: Site) -> None:
         if old is not None:
-            self._left(old)
+            self._left(old, state.number)
         self.microwatts += site.microwatts
         state.site = site
         fresh = site.count == 0
-        site.enter(state.name)
+        site.enter(state.number)
         if fresh:
             self._alive[site.serial] = site
             self.fresh.append(site)
             if len(self.fresh) > FRESH_LIMIT:
                 self._trim()
 
-    def _left(self, site: Site) -> None:
-        site.count -= 1
+    def _left(self, site: Site, number: int) -> None:
+        site.leave(number)
         self.microwatts -= site.microwatts
         if not site.count:
             del self._alive[site.serial]
+
+    @property
+    def names(self) -> list[str]:
+        """All nodes' names, in order."""
+        return self.roll.names
 
     def sites(self) -> list[Site]:
         """Every site that has nodes."""
@@ -180,9 +184,20 @@ class Index:
 
     def _new_site(self, key: SiteKey, cls: NodeClass, mode: Mode) -> Site:
         self._serial += 1
-        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.nodes)
+        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.roll)
         self._sites[key] = site
         return site
+
+    def _renumber(self) -> None:
+        """The roll has given out new numbers."""
+        for site in self._sites.values():
+            site.unmark_all()
+        for number, name in enumerate(self.roll.at):
+            state = self.nodes[name]
+            state.number = number
+            site_of = state.site
+            assert site_of is not None
+            site_of.mark(number)
 
     def _trim(self) -> None:
         """Shorten what only grows: the list of fresh sites, and the empty sites."""

@@ -4,19 +4,24 @@ Owns what is taken of each node and of each site, in whole units: taking and giv
 ranks sites, not nodes, so a decision costs the same on a hundred nodes as on fifty thousand.
 """
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from math import inf
 from typing import Final
 
 from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass
+from wattloom.cluster.roll import Roll
 
 MICRO = 1_000_000
+PAGE: Final = 60
+"""Nodes to a page: their bits fit a machine word."""
 
 
 class Site:
     """Nodes of one class with equal use. Empty sites are kept for a while, since loads come back."""
 
     __slots__ = (
+        "_heap",
+        "_pages",
         "allocated",
         "cls",
         "count",
@@ -25,8 +30,7 @@ class Site:
         "memory",
         "microwatts",
         "mode",
-        "names",
-        "nodes",
+        "roll",
         "serial",
         "steps",
     )
@@ -40,7 +44,7 @@ class Site:
         memory: int,
         devices: DeviceUse,
         mode: Mode,
-        nodes: "dict[str, NodeState]",
+        roll: Roll,
     ) -> None:
         self.serial: Final = serial
         self.cls: Final = cls
@@ -60,34 +64,54 @@ class Site:
         self.microwatts: Final = round(watts * MICRO)
         """Draw of each node by its curve, whole so that sums are exact; 0 where unknown."""
         self.count: int = 0
-        self.names: list[str] = []
-        """A heap of the nodes' names, with some that have left."""
-        self.nodes: Final = nodes
+        self.roll: Final = roll
+        self._pages: dict[int, int] = {}
+        """Who is here, a bit for each node's number, by pages of so many."""
+        self._heap: list[int] = []
+        """The pages in order, with some that have become empty."""
         self.steps: dict[int, Site] = {}
         """Where a node gets to from here when a task of a shape (by index; -1 - index: its reverse) is taken."""
 
     def first(self) -> str:
         """The first node by name. Only for a site that has nodes."""
-        names = self.names
-        while not self._holds(names[0]):
-            heappop(names)
-        return names[0]
-
-    def _holds(self, name: str) -> bool:
-        node = self.nodes.get(name)
-        return node is not None and node.site is self
+        roll, pages, heap = self.roll, self._pages, self._heap
+        if roll.stale:
+            roll.settle()
+        page = heap[0]
+        mask = pages[page]
+        while not mask:
+            del pages[heappop(heap)]
+            page = heap[0]
+            mask = pages[page]
+        return roll.at[page * PAGE + (mask & -mask).bit_length() - 1]
 
     def members(self) -> list[str]:
         """All nodes, by name."""
-        return sorted({name for name in self.names if self._holds(name)})
+        at = self.roll.at
+        numbers = [page * PAGE + bit for page, mask in self._pages.items() for bit in range(PAGE) if mask >> bit & 1]
+        return sorted([at[number] for number in numbers])
 
-    def enter(self, name: str) -> None:
+    def enter(self, number: int) -> None:
         self.count += 1
-        names = self.names
-        if len(names) > 2 * self.count + 16:
-            names[:] = self.members()
-            heapify(names)
-        heappush(names, name)
+        self.mark(number)
+
+    def leave(self, number: int) -> None:
+        self.count -= 1
+        self._pages[number // PAGE] ^= 1 << number % PAGE
+
+    def mark(self, number: int) -> None:
+        """Note who is here, by number."""
+        page = number // PAGE
+        mask = self._pages.get(page)
+        if mask is None:
+            heappush(self._heap, page)
+            mask = 0
+        self._pages[page] = mask | 1 << number % PAGE
+
+    def unmark_all(self) -> None:
+        """The numbers are about to change."""
+        self._pages.clear()
+        self._heap.clear()
 
     def __repr__(self) -> str:
         return f"<Site {self.cls.machine.name} demand={self.demand} x{self.count} {self.mode.name.lower()}>"
@@ -104,6 +128,7 @@ class NodeState:
         "memory",
         "mode",
         "name",
+        "number",
         "site",
         "sleep_at",
         "tasks",
@@ -112,6 +137,8 @@ class NodeState:
 
     def __init__(self, name: str, cls: NodeClass, mode: Mode) -> None:
         self.name: Final = name
+        self.number: int = -1
+        """Its number in the roll."""
         self.cls = cls
         self.mode = mode
         self.demand: int = 0

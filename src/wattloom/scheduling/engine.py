@@ -291,7 +291,7 @@ class Engine(Placing):
                 raise EventRefused("node", f"{event.node} was not asked to sleep")
             self.ledger.set_mode(node, Mode.AWAKE)
             self._freed(node)
-            self._watch_idle(node, BACK_OFF_MOST_S)
+            self.rest.watch(node, self.time, BACK_OFF_MOST_S)
         elif event.instruction == "wake":
             self._undo_wake(event)
         else:

@@ -1,23 +1,25 @@
 """Placing: the queue's turn, from asking the policy to committing, and back.
 
 Owns the one place where a proposal is checked and committed, everybody's undo, who is asked again when something is
-freed, the patience of those who were overtaken, and the sleep of idle nodes. The events that set it in motion are the
-engine's, which is built on this.
+freed, and the patience of those who were overtaken. The events that set it in motion are the engine's, which is built
+on this.
 """
 
 from collections.abc import Callable
-from math import inf, isfinite
+from math import isfinite
 from typing import Final
 
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import NodeState
-from wattloom.policies.answers import Proposal, Refusal
+from wattloom.policies.answers import Refusal
 from wattloom.policies.protocol import Policy
 from wattloom.prediction.outlook import Outlook
+from wattloom.scheduling.asking import answer_of
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Outcome, Place, Sleep, Wait, Wake
 from wattloom.scheduling.ledger import Ledger
 from wattloom.scheduling.queue import Lane, Queue
+from wattloom.scheduling.rest import Rest
 from wattloom.scheduling.state import Order, Stage, TaskRecord
 from wattloom.scheduling.timers import Timer, Timers
 
@@ -43,6 +45,7 @@ class Placing:
         self.ledger: Final = Ledger(policy.terms)
         self.queue: Final = Queue()
         self.timers: Final = Timers()
+        self.rest: Final = Rest(policy, self.ledger, self.timers)
         self.time: float = 0.0
         self.proposals: int = 0
         """How often the policy was asked: what deciding costs."""
@@ -163,13 +166,10 @@ class Placing:
         if self.watcher is not None:
             self.watcher(record)
         record.by_choice = False
-        try:
-            answer = self.policy.propose(record, ledger.view)
-            _require_an_answer(answer)
-        except (Exception, SystemExit) as problem:  # a user's policy must not take the engine down with it
+        answer = answer_of(self.policy, record, ledger.view)
+        if isinstance(answer, str):
             ledger.view.queued -= 1
-            where = _line_of(problem, type(self.policy).__module__)
-            self._back_off(record, Reason.POLICY_FAILED, f"{type(problem).__name__}: {problem}{where}")
+            self._back_off(record, Reason.POLICY_FAILED, answer)
             return None
         if isinstance(answer, Refusal):
             return self._refused(record, answer.reason, answer.until)
@@ -258,7 +258,7 @@ class Placing:
     def _freed(self, node: NodeState) -> None:
         """Something was given back here: whoever fits now is asked again."""
         if not node.tasks and node.mode == Mode.AWAKE:
-            self._watch_idle(node)
+            self.rest.watch(node, self.time)
         if node.mode == Mode.HELD:
             self._freed_while_held(node)
         elif self.queue.blocked:
@@ -355,7 +355,9 @@ class Placing:
 
     def _fire(self, timer: Timer) -> None:
         if timer.kind == "idle":
-            self._let_sleep(timer.name, timer.time)
+            if self.rest.falls_asleep(timer.name, timer.time, self.time):
+                self._out.append(Sleep(timer.name))
+                self._unblock_power()
         elif timer.kind == "patience":
             lane = self.queue.lanes.get(int(timer.mark))
             if lane is not None:
@@ -375,40 +377,6 @@ class Placing:
         if lane.head() is not record:
             lane.ask_alone(record)
         self.queue.unblock(lane)
-
-    # -- sleep ---------------------------------------------------------------------------------------------------------
-
-    def _watch_idle(self, node: NodeState, least: float = 0.0) -> None:
-        """An idle node sleeps in a while. One timer per node is enough: if it comes early, it is set again."""
-        node.sleep_at = inf
-        if not node.cls.machine.can_sleep:
-            return
-        try:
-            linger = self.policy.linger(node.cls, self.ledger.view)
-        except Exception:  # as in `_try`; a node that stays awake is the lesser evil
-            return
-        if linger is not None and linger < inf:
-            node.sleep_at = self.time + max(linger, least)
-            self._wake_up_call(node)
-
-    def _wake_up_call(self, node: NodeState) -> None:
-        if node.sleep_at < node.timer_at:
-            node.timer_at = node.sleep_at
-            self.timers.set(node.sleep_at, "idle", node.name)
-
-    def _let_sleep(self, name: str, due: float) -> None:
-        node = self.ledger.index.nodes.get(name)
-        if node is None or node.timer_at != due:
-            return
-        node.timer_at = inf
-        if node.tasks or node.mode != Mode.AWAKE:
-            return
-        if node.sleep_at > self.time:
-            self._wake_up_call(node)
-            return
-        self.ledger.set_mode(node, Mode.ASLEEP)
-        self._out.append(Sleep(name))
-        self._unblock_power()
 
     # -- patience ------------------------------------------------------------------------------------------------------
 
@@ -470,34 +438,6 @@ class Placing:
                 node = self.ledger.index.nodes[name]
                 self.ledger.set_mode(node, Mode.AWAKE)
                 self._freed(node)
-
-
-def _line_of(problem: BaseException, module: str) -> str:
-    """The innermost line of the policy's own module that led to the problem."""
-    found = ""
-    at = problem.__traceback__
-    while at is not None:
-        if at.tb_frame.f_globals.get("__name__") == module:
-            file = at.tb_frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
-            found = f" ({file}, line {at.tb_lineno})"
-        at = at.tb_next
-    return found
-
-
-def _require_an_answer(answer: object) -> None:
-    """Policies are other people's code: what they return is looked at before it is used."""
-    if isinstance(answer, Proposal):
-        node: object = answer.node
-        cost: object = answer.cost
-        if not isinstance(node, str) or not isinstance(cost, (float, int)):
-            raise TypeError(f"a proposal names a node and a cost, not {node!r} and {cost!r}")
-    elif isinstance(answer, Refusal):
-        reason: object = answer.reason
-        until: object = answer.until
-        if not isinstance(reason, Reason) or not (until is None or isinstance(until, (float, int))):
-            raise TypeError(f"a refusal names a reason and maybe a time, not {reason!r} and {until!r}")
-    else:
-        raise TypeError(f"a policy answers with a Proposal or a Refusal, not {type(answer).__name__}")
 
 
 def _back_off_s(refusals: int) -> float:

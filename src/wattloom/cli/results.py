@@ -66,8 +66,8 @@ def _quantiles(p50: float, p95: float, p99: float, unit: str) -> str:
 def print_comparison(comparison: Comparison) -> None:
     """Best first, then what the figures are."""
     out = console()
-    with_parts = _comparison_table(comparison, parts=True)
-    out.print(with_parts if fits(with_parts, out) else _comparison_table(comparison, parts=False))
+    widths = [_comparison_table(comparison, *columns) for columns in ((PARTS, True), ((), True), ((), False))]
+    out.print(next((made for made in widths if fits(made, out)), widths[-1]))
     undone = [row.policy for row in comparison.rows if not comparison.comparable(row)]
     if undone:
         out.print(f"Finished fewer tasks, so no saving is given: {literal(', '.join(undone))}.", style="yellow")
@@ -79,22 +79,23 @@ def print_comparison(comparison: Comparison) -> None:
     out.print(literal(comparison.sentence), style="bold")
 
 
-def _comparison_table(comparison: Comparison, parts: bool) -> "Table":
+def _comparison_table(comparison: Comparison, parts: tuple[str, ...], waits: bool) -> "Table":
+    """Best first; with the parts of the energy and with what users feel, as far as there is room."""
     seeds = len(comparison.seeds)
-    shown_parts = PARTS if parts else ()
-    names = ["energy\nWh", *shown_parts, f"saving vs.\n{literal(short(comparison.reference))}", "makespan\ns"]
-    names += ["wait\np95 s", "slowdown\np95", "finished"]
+    names = ["energy\nWh", *parts, f"saving vs.\n{literal(short(comparison.reference))}", "makespan\ns"]
+    names += [*(("wait\np95 s", "slowdown\np95") if waits else ()), "finished"]
     title = f"{comparison.title or comparison.scenario}, {plural(seeds, 'seed')}"
-    made = table("", "policy", *names, title=literal(title), numbers=tuple(names))
+    made = table("  policy", *names, title=literal(title), numbers=tuple(names))
     best = comparison.best
     for row in comparison.by_energy:
-        cells = [literal(short(row.policy)), *_cells(comparison, row, shown_parts)]
+        cells = [literal(short(row.policy)), *_cells(comparison, row, parts, waits)]
         won = row is best and comparison.has_a_winner
-        made.add_row("★" if won else "", *cells, style="bold green" if won else None)
+        cells[0] = f"{'★' if won else ' '} {cells[0]}"
+        made.add_row(*cells, style="bold green" if won else None)
     return made
 
 
-def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...]) -> list[str]:
+def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...], waits: bool) -> list[str]:
     seeds = len(comparison.seeds)
     energy = row.energy.watt_hours()
     return [
@@ -102,8 +103,7 @@ def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...]) -> list[str
         *(figure(energy[part]) for part in parts),
         _saving(comparison, row),
         spread(row.makespan_s, row.makespan_s_spread, seeds),
-        figure(row.wait_s.p95),
-        figure(row.slowdown.p95),
+        *((figure(row.wait_s.p95), figure(row.slowdown.p95)) if waits else ()),
         f"{row.finished:,}/{row.submitted:,}",
     ]
 

@@ -56,6 +56,8 @@ class Simulation:
         self._log: Final = log
         self._progress: Final = progress
         self._machines: Final = {profile.name: Machine(profile) for profile in trial.machines}
+        self._seconds: Final = trial.seconds
+        self._cold_starts: Final = trial.cold_starts
         self._arrival_of: Final = {arrival.task.id: arrival for arrival in trial.arrivals}
         self.physics: Final = Physics()
         self._position: int = 0
@@ -215,9 +217,9 @@ class Simulation:
         self._decisions += 1
         self._digest.add(place)
         function = arrival.task.function
-        work = self.trial.seconds[function, place.variant, host.machine.name] * arrival.factor
+        work = self._seconds[function, place.variant, host.machine.name] * arrival.factor
         extra = 0.0
-        cold: ColdStart | None = self.trial.cold_starts.get(function)
+        cold: ColdStart | None = self._cold_starts.get(function) if self._cold_starts else None
         if cold is not None and not host.take_warm(function, time):
             extra = cold.seconds
         physics.change(host, time)
@@ -253,7 +255,7 @@ class Simulation:
         self._tell(ev.TaskFailed(time, task, attempt, "evicted"))
 
     def _keep_warm(self, host: Host, running: Running, time: float) -> None:
-        cold = self.trial.cold_starts.get(running.function)
+        cold = self._cold_starts.get(running.function) if self._cold_starts else None
         if cold is not None and cold.keep_alive_s > 0.0:
             host.keep_warm(running.function, time + cold.keep_alive_s)
 

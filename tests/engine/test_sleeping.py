@@ -212,3 +212,8 @@ def test_a_policy_whose_linger_fails_or_makes_no_sense_does_not_take_the_engine_
         h.time = float(number)
         h.node(f"n{number}", SLEEPER)
     h.pass_time(100.0)
+
+
+def test_a_node_that_may_linger_beyond_all_times_stays_awake() -> None:
+    h = Harness(Lingering(1e232)).node("a", SLEEPER)
+    assert h.engine.next_tick is None

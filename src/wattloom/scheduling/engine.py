@@ -16,8 +16,9 @@ from wattloom.errors import EventRefused
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Evict
-from wattloom.scheduling.placing import BACK_OFF_MOST_S, LATEST_S, Placing
+from wattloom.scheduling.placing import BACK_OFF_MOST_S, Placing
 from wattloom.scheduling.state import Order, Stage, TaskRecord
+from wattloom.scheduling.timers import LATEST_S
 from wattloom.workload.task_problem import task_problem
 
 

@@ -21,14 +21,12 @@ from wattloom.scheduling.ledger import Ledger
 from wattloom.scheduling.queue import Lane, Queue
 from wattloom.scheduling.rest import Rest
 from wattloom.scheduling.state import Order, Stage, TaskRecord
-from wattloom.scheduling.timers import Timer, Timers
+from wattloom.scheduling.timers import LATEST_S, Timer, Timers
 
 BACK_OFF_S: Final = 1.0
 BACK_OFF_MOST_S: Final = 60.0
 PATIENCE_S: Final = 60.0
 """How long a task may be overtaken before a node is kept free for it."""
-LATEST_S: Final = 1e11
-"""Times beyond are taken for a mistake in units: seconds are wanted, and adding some must make a difference."""
 POWER: Final = (Reason.CLUSTER_WATTS, Reason.POWER_UNKNOWN)
 ROOM: Final = (
     Reason.NO_ROOM, Reason.NEVER_FITS, Reason.NO_NODES, Reason.CPU, Reason.MEMORY, Reason.DEVICES,

@@ -11,7 +11,7 @@ from wattloom.cluster.node_class import Mode
 from wattloom.cluster.site import NodeState
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling.ledger import Ledger
-from wattloom.scheduling.timers import Timers
+from wattloom.scheduling.timers import LATEST_S, Timers
 
 
 class Rest:
@@ -31,7 +31,7 @@ class Rest:
             linger = self._policy.linger(node.cls, self._ledger.view)
         except (Exception, SystemExit):  # other people's code; a node that stays awake is the lesser evil
             return
-        if linger is not None and linger < inf:
+        if linger is not None and time + max(linger, least) <= LATEST_S:
             node.sleep_at = time + max(linger, least)
             self._set_timer(node)
 

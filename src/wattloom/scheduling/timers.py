@@ -4,9 +4,10 @@ Owns the times and nothing of what they mean. The engine has no clock: backends 
 """
 
 from heapq import heappop, heappush
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-WATCHES = ("patience",)
+LATEST_S: Final = 1e11
+"""Times beyond are taken for a mistake in units: seconds are wanted, and adding some must make a difference."""
 
 
 class Timer(NamedTuple):
@@ -25,22 +26,19 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[Timer] = []
         self._serial: int = 0
-        self.substantial: int = 0
-        """Timers that can bring a task forward by themselves: all but the watch on patience.
-
-        (A node that falls asleep leaves watts to others.)
-        """
+        self.pending: dict[str, int] = {}
+        """How many there are of each kind."""
 
     def set(self, time: float, kind: str, name: str, mark: float = 0.0) -> None:
         self._serial += 1
-        self.substantial += kind not in WATCHES
+        self.pending[kind] = self.pending.get(kind, 0) + 1
         heappush(self._heap, Timer(time, self._serial, kind, name, mark))
 
     def due(self, time: float) -> Timer | None:
         """The next timer that is due, taken out."""
         if self._heap and self._heap[0].time <= time:
             timer = heappop(self._heap)
-            self.substantial -= timer.kind not in WATCHES
+            self.pending[timer.kind] -= 1
             return timer
         return None
 

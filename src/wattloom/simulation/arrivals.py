@@ -11,7 +11,7 @@ from random import Random
 from typing import TypeVar
 
 from wattloom.errors import ScenarioError
-from wattloom.scheduling.placing import LATEST_S
+from wattloom.scheduling.timers import LATEST_S
 from wattloom.simulation.scenario import ArrivalsEntry, FunctionEntry, Scenario
 from wattloom.simulation.trial import Arrival
 from wattloom.workload.task import Task

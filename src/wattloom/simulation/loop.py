@@ -144,7 +144,12 @@ class Simulation:
         """Whether anything can still happen that brings a task forward."""
         if self.physics.due or self._position < len(self.trial.arrivals):
             return True
-        return bool(self.engine.ledger.tasks) and self.engine.timers.substantial > 0
+        if not self.engine.ledger.tasks:
+            return False
+        pending = self.engine.timers.pending
+        capped = self.engine.ledger.view.cap_microwatts is not None
+        kinds = ("back-off", "ask-again", "idle") if capped else ("back-off", "ask-again")
+        return any(pending.get(kind) for kind in kinds)  # under a cap, a node that falls asleep leaves watts to others
 
     def _happen(self, due: Due) -> None:
         time, kind, _, what, version = due

@@ -98,6 +98,9 @@ def _names(group: NodeGroup) -> list[str]:
     return [f"{prefix}-{n:0{width}d}" for n in range(1, group.count + 1)]
 
 
+LONGEST_S = 1e9
+"""Seconds alone: thirty years."""
+
 Seconds = dict[tuple[str, str, str], float]
 
 
@@ -156,6 +159,9 @@ def _seconds(
             seconds[profile.name] = work / profile.speed
         else:
             raise ScenarioError(f"{field}.seconds.{profile.name}", "is missing, and there is no work_s to scale")
+    for machine, value in seconds.items():
+        if value > LONGEST_S:
+            raise ScenarioError(f"{field}.seconds.{machine}", f"{value:g} s is longer than {LONGEST_S:g} s")
     named = {*variant.seconds, *entry.seconds}
     for machine in sorted(named - {profile.name for profile in profiles}):
         if machine not in scenario.machines and machine not in catalogue():

@@ -2,9 +2,9 @@
 
 import pytest
 
-from wattloom.cluster.node_class import Mode
+from wattloom.cluster.node_class import Mode, NodeClass
 from wattloom.cluster.reasons import Reason
-from wattloom.policies.protocol import Policy
+from wattloom.policies.protocol import Policy, View
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Place, Sleep, Wake
 from wattloom.scheduling.state import Stage
@@ -215,5 +215,8 @@ def test_a_policy_whose_linger_fails_or_makes_no_sense_does_not_take_the_engine_
 
 
 def test_a_node_that_may_linger_beyond_all_times_stays_awake() -> None:
-    h = Harness(Lingering(1e232)).node("a", SLEEPER)
-    assert h.engine.next_tick is None
+    class Patient(Lingering):
+        def linger(self, cls: NodeClass, view: View) -> float | None:
+            return 1e232
+
+    assert Harness(Patient()).node("a", SLEEPER).engine.next_tick is None

@@ -138,7 +138,7 @@ def test_a_report_that_finds_no_room_is_refused(
     def full(*_: object) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("wattloom.report.write", full)
+    monkeypatch.setattr("wattloom.report._put", full)
     said = refused(wattloom, "compare", scenario, "--policies", "fifo", "--report", tmp_path)
     assert "cannot be written: No space left on device" in said
 

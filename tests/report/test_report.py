@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 import wattloom
-from wattloom.errors import MissingExtra
-from wattloom.report import write
+from wattloom.errors import InputError, MissingExtra
+from wattloom.report import ready, write
 from wattloom.report.figures import figure, percent, plural, short
 from wattloom.report.series import binned, share_started
 from wattloom.simulation.comparison import Comparison
@@ -189,3 +189,23 @@ def test_words_around_figures() -> None:
     assert (plural(1, "policy", "policies"), plural(2000, "seed")) == ("1 policy", "2,000 seeds")
     assert short("some/folder/mine.py:Mine") == "mine.py:Mine"
     assert short("marginal-energy:tdp=true,guarantee=0.8") == "marginal-energy:\ntdp=true,guarantee=0.8"
+
+
+def test_a_comparison_that_fails_leaves_no_page(tmp_path: Path) -> None:
+    ready(tmp_path / "new")
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_page_is_replaced_whole_or_not_at_all(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.html").write_text("the page before")
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(InputError, match="cannot be written"):
+        write(comparison, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert (tmp_path / "index.html").read_text() == "the page before"
+
+
+def full_disk(path: Path, target: Path) -> Path:
+    raise OSError(28, "No space left on device")

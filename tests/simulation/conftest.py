@@ -1,6 +1,7 @@
 """What the simulator's tests share: small scenarios written as files are, and a policy that lets nodes sleep."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +60,9 @@ def run() -> Run:
 @pytest.fixture
 def sleepy() -> Policy:
     return Sleepy()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Where a log may be written."""
+    return tmp_path / "run.log"

@@ -12,21 +12,21 @@ from wattloom.errors import LogError
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.loading import load_policy
 from wattloom.policies.pack import Pack
-from wattloom.policies.protocol import Policy, Refusal
+from wattloom.policies.protocol import Refusal
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Place, Sleep, Wait, Wake
 from wattloom.scheduling.log import VERSION, Header, Log, LogWriter
 from wattloom.simulation.loop import Simulation
-from wattloom.simulation.replay import Replay, replay
+from wattloom.simulation.replay import replay
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import load_scenario, parse
 from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import Trial
-from wattloom.simulation.why import Waiting, Why, why
 from wattloom.testing import builders
 from wattloom.testing.builders import ARM, LINEAR, SLEEPER, requirements
 from wattloom.testing.harness import Harness
 from wattloom.testing.odd_policies import Scripted
+from wattloom.testing.recording import Backend
 
 EPOCH = 1_700_000_000.0
 
@@ -207,42 +207,6 @@ def test_energy_and_utilisation_count_as_long_as_nodes_still_change(tmp_path: Pa
 
 
 # -- logs of other backends --------------------------------------------------------------------------------------------
-
-
-class Backend(Harness):
-    """Writes its own log, as a backend does."""
-
-    def __init__(self, policy: Policy | None = None, time: float = 0.0) -> None:
-        super().__init__(policy if policy is not None else Fifo())
-        self.time = time
-
-    def after(self, seconds: float) -> "Backend":
-        self.time += seconds
-        return self
-
-    def run(self, task: str, seconds: float) -> None:
-        """Submit, start and, some seconds later, finish."""
-        self.submit(task)
-        self.start(task)
-        self.after(seconds).finish(task, seconds)
-
-    def write(self, path: Path, spec: str = "") -> Path:
-        with path.open("wb") as file:
-            writer = LogWriter(file, Header(VERSION, spec or self.policy.name, "test"))
-            for event, instructions in self.recorded:
-                writer.write(event, instructions)
-        return path
-
-    def replayed(self, path: Path, policy: Policy | None = None) -> Replay:
-        return replay(self.write(path), self.policy, policy)
-
-    def why_in(self, path: Path, task: str) -> Why:
-        return why(self.write(path), task, self.policy)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    return tmp_path / "run.log"
 
 
 def test_times_may_begin_anywhere_and_nodes_join_late(log: Path) -> None:
@@ -556,133 +520,3 @@ def test_progress_is_told_while_folding_and_while_simulating(log: Path) -> None:
     asked: list[tuple[int, int]] = []
     wattloom.why("t1", log, lambda done, total: asked.append((done, total)))
     assert asked == told
-
-
-# -- why ---------------------------------------------------------------------------------------------------------------
-
-
-def test_why_explains_each_placement_and_each_new_reason_to_wait(log: Path) -> None:
-    b = Backend()
-    b.node("a", cpu=1.0)
-    b.submit("x")
-    b.start("x")
-    b.submit("t")
-    b.after(5.0).finish("x", 5.0)
-    found = b.why_in(log, "t")
-    assert found.same_decisions
-    assert [(each.node, each.reason) for each in found.explanations] == [(None, Reason.NO_ROOM), ("a", Reason.TAKEN)]
-    assert [type(told.instruction) for told in found.recorded] == [Wait, Place]
-    assert [told.time for told in found.recorded] == [0.0, 5.0]
-    assert found.waiting is None
-
-
-def test_why_carries_the_policys_measure(log: Path) -> None:
-    b = Backend(load_policy("least-joules"))
-    b.function(seconds={"linear": 10.0}).node("a")
-    b.submit("t")
-    assert b.why_in(log, "t").explanations[0].measure == "J"
-    fifo = Backend()
-    fifo.node("a")
-    fifo.submit("t")
-    assert fifo.why_in(log, "t").explanations[0].measure == ""
-
-
-def test_why_does_not_explain_decisions_that_the_policy_would_not_take_again(log: Path) -> None:
-    b = Backend()
-    b.node("a").node("b")
-    b.submit("before")
-    b.submit("t")
-    b.submit("later")
-    changed = b.write(log).read_bytes()
-    at = changed.index(b'"task":"t","attempt":1,"node":"a"')
-    log.write_bytes(changed[:at] + changed[at:].replace(b'"node":"a"', b'"node":"b"', 1))
-    found = why(log, "t", b.policy)
-    assert (found.same_decisions, found.explanations) == (False, [])
-    told = found.recorded[0].instruction
-    assert isinstance(told, Place)
-    assert told.node == "b"
-    assert why(log, "before", b.policy).same_decisions
-    assert why(log, "before", b.policy).explanations[0].node == "a"
-    assert not why(log, "later", b.policy).same_decisions
-
-
-def test_why_keeps_what_was_explained_before_decisions_differ(log: Path) -> None:
-    b = Backend()
-    b.node("a", cpu=1.0)
-    b.submit("x")
-    b.start("x")
-    b.submit("t")
-    b.after(5.0).finish("x", 5.0)
-    before, last = b.write(log).read_bytes().rsplit(b'"cost":0.0', 1)
-    log.write_bytes(before + b'"cost":9.0' + last)
-    found = why(log, "t", b.policy)
-    assert not found.same_decisions
-    assert [each.reason for each in found.explanations] == [Reason.NO_ROOM]
-
-
-def test_why_under_another_policy_in_the_header_says_so_and_does_not_fail(log: Path) -> None:
-    logged(log, small(rate=2.0), "pack")
-    log.write_bytes(log.read_bytes().replace(b'"policy":"pack"', b'"policy":"random"', 1))
-    found = wattloom.why("t70", log)
-    assert not found.same_decisions
-    assert found.explanations == []
-    assert any(isinstance(told.instruction, Place) for told in found.recorded)
-
-
-def test_a_task_behind_others_of_its_kind_waits_for_the_reason_of_the_first(log: Path) -> None:
-    b = Backend()
-    b.node("a", cpu=1.0)
-    for task in ("x", "first", "second", "third"):
-        b.submit(task)
-    assert b.why_in(log, "first").waiting == Waiting(Reason.NO_ROOM)
-    found = b.why_in(log, "third")
-    assert (found.explanations, found.recorded, found.same_decisions) == ([], [], True)
-    assert found.waiting == Waiting(Reason.NO_ROOM, ahead=2)
-
-
-def test_a_task_that_is_held_back_names_what_it_waits_for(log: Path) -> None:
-    b = Backend()
-    b.node("a")
-    b.submit("x")
-    b.submit("y")
-    b.submit("t", after=("y", "x"))
-    assert b.why_in(log, "t").waiting == Waiting(Reason.DEPENDENCIES, after=["x", "y"])
-
-
-def test_a_task_whose_start_was_refused_is_tried_again_later(log: Path) -> None:
-    b = Backend()
-    b.node("a")
-    b.submit("t")
-    b.place_failed("t")
-    assert b.why_in(log, "t").waiting == Waiting(Reason.START_REFUSED)
-
-
-def test_a_task_that_lost_its_node_waits_again(log: Path) -> None:
-    b = Backend()
-    b.node("a")
-    b.submit("t", idempotent=True)
-    b.start("t")
-    b.lose("a")
-    assert b.why_in(log, "t").waiting == Waiting(Reason.NO_NODES)
-
-
-def test_a_task_that_ended_before_its_turn_says_how(log: Path) -> None:
-    b = Backend()
-    b.node("a", cpu=1.0)
-    b.submit("x")
-    b.submit("y")
-    b.submit("t")
-    b.cancel("t")
-    found = b.why_in(log, "t")
-    assert (found.explanations, found.waiting) == ([], None)
-    assert [told.instruction for told in found.recorded] == [Conclude("t", "cancelled", Reason.CANCELLED)]
-
-
-def test_equal_cost_is_a_tie_where_cost_decides_and_nothing_where_lots_are_drawn(log: Path) -> None:
-    reasons: dict[str, set[Reason | None]] = {}
-    for spec in ("fifo", "random"):
-        b = Backend(load_policy(spec))
-        b.node("a").node("b", labels={"zone": "b"})
-        b.submit("t")
-        reasons[spec] = {each.reason for each in b.why_in(log, "t").explanations[0].candidates}
-    assert reasons == {"fifo": {Reason.TAKEN, Reason.TIE}, "random": {Reason.TAKEN, None}}

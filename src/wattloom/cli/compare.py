@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from wattloom.cli.options import NamedPath, as_json, policy_names, scenario_argument
-from wattloom.errors import InputError
 
 if TYPE_CHECKING:
-    from wattloom.simulation.comparison import Comparison
+    pass
 
 
 @click.command(short_help="Run several policies on the very same work.")
@@ -60,16 +59,13 @@ def compare(
     from wattloom import api
     from wattloom.cli.printing import print_json, stdout_kept_for_json
     from wattloom.cli.progress import progress_bar
+    from wattloom.report import ready, write
 
     if report is not None:
-        from wattloom.report import ready
-
         ready(report)
     with progress_bar(f"policies on {Path(scenario).name}") as progress, stdout_kept_for_json(as_json):
         comparison = api.compare(scenario, policies, seeds, progress, reference=reference)
-    page = (
-        None if report is None else _report(comparison, report, _command(scenario, policies, seeds, reference, report))
-    )
+    page = None if report is None else write(comparison, report, _command(scenario, policies, seeds, reference, report))
     if as_json:
         print_json(comparison.to_json() | ({} if page is None else {"report": str(page)}))
         return
@@ -78,15 +74,6 @@ def compare(
     print_comparison(comparison)
     if page is not None:
         click.echo(f"Report: {page}")
-
-
-def _report(comparison: "Comparison", folder: Path, command: str) -> Path:
-    from wattloom.report import write
-
-    try:
-        return write(comparison, folder, command)
-    except OSError as problem:
-        raise InputError(f"report {folder}", f"cannot be written: {problem.strerror or problem}") from problem
 
 
 def _command(scenario: str, policies: str | None, seeds: int, reference: str | None, report: Path) -> str:

@@ -3,8 +3,10 @@
 Owns what is written to disk. Everything in it comes from a comparison; matplotlib is loaded only to draw.
 """
 
+from errno import EISDIR
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from wattloom.errors import InputError, MissingExtra
@@ -21,11 +23,12 @@ def ready(folder: Path) -> None:
         raise MissingExtra("the report", "report")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "index.html").open("ab").close()
+        with NamedTemporaryFile(dir=folder):
+            pass
+        if (folder / "index.html").is_dir():
+            raise IsADirectoryError(EISDIR, "index.html is a directory")
     except OSError as problem:
-        raise InputError(
-            f"report {folder}", f"cannot be written: {problem.strerror or problem}; name another folder"
-        ) from problem
+        raise _not_written(folder, problem) from problem
 
 
 def write(comparison: "Comparison", folder: str | Path, command: str = "") -> Path:
@@ -36,8 +39,25 @@ def write(comparison: "Comparison", folder: str | Path, command: str = "") -> Pa
     from wattloom.report.pictures import draw
 
     pictures = draw(comparison)
-    for picture in pictures:
-        (folder / f"{picture.name}.png").write_bytes(picture.light)
-    path = folder / "index.html"
-    path.write_text(page(comparison, pictures, command), encoding="utf-8")
-    return path
+    text = page(comparison, pictures, command).encode()
+    try:
+        for picture in pictures:
+            _put(folder / f"{picture.name}.png", picture.light)
+        _put(folder / "index.html", text)
+    except OSError as problem:
+        raise _not_written(folder, problem) from problem
+    return folder / "index.html"
+
+
+def _put(path: Path, content: bytes) -> None:
+    """The whole file or none of it, whenever we are stopped."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _not_written(folder: Path, problem: OSError) -> InputError:
+    return InputError(f"report {folder}", f"cannot be written: {problem.strerror or problem}; name another folder")

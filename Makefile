@@ -16,6 +16,8 @@ DEMO = $(BIN)/wattloom compare $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --re
 PYTEST_ARGS ?= -n 2
 # Peers the benchmarks compare with: never in the product's environment.
 BENCH_PEERS := simpy numpy
+# Heavy ones, for bench-dispatch and bench-idle only.
+BENCH_EXECUTORS := loky ray distributed parsl
 # A folder of data for benchmarks that can use one: make bench BENCH_DATA=/path/to/data
 BENCH_DATA ?=
 BENCH_ARGS ?=
@@ -72,6 +74,21 @@ bench-simulation: $(BENCH_VENV)/.stamp-wattloom simgrid ## simulated tasks per s
 	else \
 		set -x; $(BENCH_BIN)/python benchmarks/simulation.py --without-simgrid $(BENCH_OPTIONS); \
 	fi
+
+.PHONY: bench-dispatch bench-idle bench-peers
+bench-dispatch: $(BENCH_VENV)/.stamp-wattloom bench-peers ## calls per second and round trips, beside Ray, Dask and others
+	$(BENCH_BIN)/python benchmarks/dispatch.py $(BENCH_OPTIONS)
+
+bench-idle: $(BENCH_VENV)/.stamp-wattloom bench-peers ## cost of an idle executor and time to the first result
+	$(BENCH_BIN)/python benchmarks/idle.py $(BENCH_OPTIONS)
+
+# A peer that cannot be installed does not stop the others: the benchmark names it as missing.
+bench-peers: | $(BENCH_BIN)/python
+	@if [ "$$(cat $(BENCH_VENV)/.stamp-executors 2>/dev/null)" = "$(BENCH_EXECUTORS)" ]; then exit 0; fi; \
+	failed=; for peer in $(BENCH_EXECUTORS); do \
+		echo "installing $$peer into $(BENCH_VENV)"; $(BENCH_BIN)/pip install $$peer || failed="$$failed $$peer"; done; \
+	if [ -n "$$failed" ]; then echo "*** NOT INSTALLED:$$failed; the benchmark goes on without" >&2; \
+	else echo "$(BENCH_EXECUTORS)" > $(BENCH_VENV)/.stamp-executors; fi
 
 # SimGrid is a C++ library from the distribution. Without it the benchmark still runs, and says what is missing.
 simgrid:

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wattloom.api import compare, machines, replay, scenarios, simulate, why
+    from wattloom.energy.forecast import Unknown
+    from wattloom.energy.measured import Energy
     from wattloom.errors import InputError, WattloomError
+    from wattloom.local.decorator import function
+    from wattloom.local.errors import OutcomeUnknown, TaskTimeout, WorkerLost
+    from wattloom.local.executor import Executor
+    from wattloom.local.job import TaskFuture
+    from wattloom.local.nodes import VirtualNode
     from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
     from wattloom.scheduling.explanation import Explanation
+    from wattloom.scheduling.lease_terms import LeaseTerms
     from wattloom.simulation.comparison import Comparison
     from wattloom.simulation.replay import Replay
     from wattloom.simulation.result import Result
@@ -20,6 +28,16 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOME = {
+    "Energy": "wattloom.energy.measured",
+    "Executor": "wattloom.local.executor",
+    "LeaseTerms": "wattloom.scheduling.lease_terms",
+    "OutcomeUnknown": "wattloom.local.errors",
+    "TaskFuture": "wattloom.local.job",
+    "TaskTimeout": "wattloom.local.errors",
+    "Unknown": "wattloom.energy.forecast",
+    "VirtualNode": "wattloom.local.nodes",
+    "WorkerLost": "wattloom.local.errors",
+    "function": "wattloom.local.decorator",
     "compare": "wattloom.api",
     "machines": "wattloom.api",
     "replay": "wattloom.api",
@@ -42,8 +60,12 @@ _HOME = {
 
 __all__ = [
     "Comparison",
+    "Energy",
+    "Executor",
     "Explanation",
     "InputError",
+    "LeaseTerms",
+    "OutcomeUnknown",
     "Policy",
     "Proposal",
     "RankingPolicy",
@@ -51,10 +73,16 @@ __all__ = [
     "Replay",
     "Result",
     "Scenario",
+    "TaskFuture",
+    "TaskTimeout",
+    "Unknown",
+    "VirtualNode",
     "WattloomError",
     "Why",
+    "WorkerLost",
     "__version__",
     "compare",
+    "function",
     "machines",
     "policies",
     "replay",

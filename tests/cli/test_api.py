@@ -28,6 +28,8 @@ PUBLIC = {
         "Why",
     ),
     *("Scenario", "WattloomError", "__version__"),
+    *("Energy", "Executor", "LeaseTerms", "TaskFuture", "Unknown", "VirtualNode", "function"),
+    *("OutcomeUnknown", "TaskTimeout", "WorkerLost"),
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
 }
 

@@ -18,12 +18,14 @@ from hypothesis.stateful import (
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode
+from wattloom.energy.used import Used
 from wattloom.errors import EventRefused
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Sleep
-from wattloom.scheduling.state import Stage
+from wattloom.scheduling.lease_terms import LeaseTerms
+from wattloom.scheduling.state import ON_A_NODE, Stage
 from wattloom.testing import builders
 from wattloom.testing.builders import MACHINES, machine, variant
 from wattloom.testing.harness import Harness, nodes_fingerprint
@@ -68,10 +70,11 @@ class EngineMachine(RuleBasedStateMachine):
     """One engine, told everything."""
 
     new_policy: ClassVar[Callable[[], Policy]] = MarginalEnergy
+    lease: ClassVar[LeaseTerms | None] = None
 
     def __init__(self) -> None:
         super().__init__()
-        self.h = Harness(new_policy=type(self).new_policy)
+        self.h = Harness(new_policy=type(self).new_policy, lease=self.lease)
         self.h.machine(*MACHINES, *BIG)
         for function in FUNCTIONS:
             self.h.define(function)
@@ -232,13 +235,13 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(step=STEPS, pick=PICK, seconds=st.sampled_from([None, 1.0, 12.0, 100.0]))
     def finish(self, step: float, pick: int, seconds: float | None) -> None:
-        task = self.some_task(pick, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING)
+        task = self.some_task(pick, *ON_A_NODE[1:])
         if task is not None:
             self.tell(ev.TaskFinished(self.later(step), task, self.h.attempt(task), seconds))
 
     @rule(step=STEPS, pick=PICK, kind=st.sampled_from(["function", "infrastructure", "evicted"]))
     def fail(self, step: float, pick: int, kind: Literal["function", "infrastructure", "evicted"]) -> None:
-        task = self.some_task(pick, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING)
+        task = self.some_task(pick, *ON_A_NODE[1:])
         if task is not None:
             self.tell(ev.TaskFailed(self.later(step), task, self.h.attempt(task), kind))
 
@@ -253,6 +256,22 @@ class EngineMachine(RuleBasedStateMachine):
         task = self.some_task(pick, Stage.PLACED)
         if task is not None:
             self.tell(ev.InstructionFailed(self.later(step), "place", task, self.h.attempt(task)))
+
+    @rule(step=STEPS, pick=PICK)
+    def taken_back_from_behind(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, Stage.BEHIND)
+        if task is not None:
+            self.maybe(ev.TaskReturned(self.later(step), task, self.h.attempt(task)))
+
+    @rule(name=NODE_NAMES, joules=st.sampled_from([0.0, 5.0, 4000.0, -1.0]), seconds=st.sampled_from([0.1, 20.0]))
+    def usage(self, name: str, joules: float, seconds: float) -> None:
+        used = Used(2, seconds, seconds**2 / 2.0, joules, joules**2 / 2.0, 2)
+        self.maybe(ev.UsageArrived(self.h.time, name, seconds, joules, 0.0, 0.0, functions={"f": used}))
+
+    @rule(function=st.sampled_from(["f", "g", "nothing"]), seconds=st.sampled_from([0.5, 40.0]))
+    def learned_before(self, function: str, seconds: float) -> None:
+        used = Used(3, 3 * seconds, 3 * seconds**2, 30.0, 300.0, 3)
+        self.maybe(ev.FunctionLearned(self.h.time, function, "linear", used))
 
     @rule(step=STEPS, pick=PICK)
     def evict_fails(self, step: float, pick: int) -> None:
@@ -279,7 +298,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     # -- what is not true ----------------------------------------------------------------------------------------------
 
-    @rule(pick=PICK, attempt=st.integers(0, 3), what=st.integers(0, 6))
+    @rule(pick=PICK, attempt=st.integers(0, 3), what=st.integers(0, 7))
     def late_repeated_or_contradictory_report(self, pick: int, attempt: int, what: int) -> None:
         names = [*self.accepted, "nobody"]
         task, time = names[pick % len(names)], self.h.time
@@ -290,6 +309,7 @@ class EngineMachine(RuleBasedStateMachine):
             ev.CancelRequested(time, task),
             ev.InstructionFailed(time, "place", task, attempt),
             ev.InstructionFailed(time, "evict", task, attempt),
+            ev.TaskReturned(time, task, attempt),
             ev.TaskSubmitted(time, builders.task(task, after=("never-heard-of",))),
         ]
         self.maybe(reports[what])
@@ -390,6 +410,10 @@ class WithHesitant(EngineMachine):
     new_policy = Hesitant
 
 
+class WithLeases(EngineMachine):
+    lease = LeaseTerms(seconds=50.0, ahead_s=60.0, most=3)
+
+
 class WithMoody(EngineMachine):
     new_policy = Moody
 
@@ -400,7 +424,7 @@ class EightyPercent(EngineMachine):
         return MarginalEnergy(tdp=True, guarantee=0.8)
 
 
-@pytest.mark.parametrize("machine", [EngineMachine, WithLingering, WithHesitant, WithMoody, EightyPercent])
+@pytest.mark.parametrize("machine", [EngineMachine, WithLingering, WithHesitant, WithLeases, WithMoody, EightyPercent])
 def test_whatever_it_is_told_the_engine_keeps_its_promises(
     machine: type[EngineMachine],
 ) -> None:

@@ -113,6 +113,12 @@ def _closing(found: "Why") -> list[str]:
     last = found.recorded[-1] if found.recorded else None
     if last is not None and isinstance(last.instruction, Conclude):
         return [f"{found.task} {_told(last)}."]
+    if last is not None and isinstance(last.instruction, Place) and last.instruction.behind:
+        holder = last.instruction.behind
+        return [
+            f"{found.task} was {_told(last)}. It is short and of the same shape, so it had no decision of its own: "
+            f"ask why {holder} went there, or why the one did that {holder} stood behind."
+        ]
     return [] if found.explanations else [f"No decision on {found.task} is recorded."]
 
 
@@ -130,7 +136,8 @@ def _told(told: "Told") -> str:
     when = f"at {told.time:,.3f} s"
     if isinstance(instruction, Place):
         again = "" if instruction.attempt == 1 else f", attempt {instruction.attempt}"
-        return f"placed on {instruction.node} {when}{again}"
+        behind = f" behind {instruction.behind}" if instruction.behind else ""
+        return f"placed on {instruction.node}{behind} {when}{again}"
     message = f": {instruction.message}" if instruction.message else ""
     if isinstance(instruction, Conclude):
         return f"ended as {instruction.outcome} {when}: {in_words(instruction.reason)}{message}"

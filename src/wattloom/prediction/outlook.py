@@ -12,6 +12,7 @@ from wattloom.cluster.node_class import Mode, NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import MICRO, Site
 from wattloom.energy.forecast import Forecast, Provenance, RunTime, Unknown
+from wattloom.prediction.intensity import Intensities
 from wattloom.prediction.runtimes import RunTimes
 from wattloom.units import Joules, Seconds, Watts
 from wattloom.workload.function import Variant
@@ -66,8 +67,9 @@ class Outlook:
 class Outlooks:
     """Outlooks by shape and site, on one policy's terms."""
 
-    def __init__(self, runtimes: RunTimes, terms: Terms) -> None:
+    def __init__(self, runtimes: RunTimes, terms: Terms, intensities: Intensities | None = None) -> None:
         self.runtimes: Final = runtimes
+        self.intensities: Final = intensities or Intensities()
         self.terms: Final = terms
         self._never: dict[int, dict[int, Reason | None]] = {}
         self._seen: dict[int, dict[int, Outlook | Reason]] = {}
@@ -156,7 +158,7 @@ class Outlooks:
         machine = site.cls.machine
         run = self.runtimes.expect(shape.function, variant, machine)
         before, after = machine.load(site.demand), machine.load(site.demand + shape.cpu)
-        watts = after[1] - before[1]
+        watts = (after[1] - before[1]) * self.intensities.of(shape.function.name, machine.name)
         asleep = site.mode in (Mode.ASLEEP, Mode.WAKING)
         most = machine.waking_watts(site.demand + shape.cpu) if asleep else after[1]
         added = round(most * MICRO) - site.microwatts

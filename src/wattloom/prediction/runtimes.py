@@ -8,6 +8,7 @@ from math import sqrt
 
 from wattloom.cluster.machine import Machine
 from wattloom.energy.forecast import Provenance, RunTime, Unknown
+from wattloom.energy.used import Used
 from wattloom.units import Seconds
 from wattloom.workload.function import Function, Variant
 
@@ -73,6 +74,20 @@ class RunTimes:
             learned = Learned(variant.seconds.get(machine.name))
             self._learned[key] = learned
         return learned.add(seconds)
+
+    def recall(self, function: str, variant: str, machine: Machine, used: Used) -> bool:
+        """Earlier runs' figures, where this run has none yet: worth as much as a declaration, and known as measured."""
+        key = (function, variant, machine.name)
+        if key in self._learned or not used.calls or not used.mean_s > 0.0:
+            return False
+        count = min(used.calls, DECLARED_COUNTS_AS)
+        learned = Learned(None)
+        learned.count = count
+        learned.mean = learned.published = used.mean_s
+        learned.squares = used.spread_s**2 * max(0, count - 1)
+        learned.measured = True
+        self._learned[key] = learned
+        return True
 
     def expect(self, function: Function, variant: Variant, machine: Machine) -> RunTime | Unknown:
         """Learned, else declared, else carried over from another machine by their speeds."""

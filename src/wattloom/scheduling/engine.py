@@ -16,17 +16,19 @@ from wattloom.errors import EventRefused
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Evict
+from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.placing import BACK_OFF_MOST_S, Placing
 from wattloom.scheduling.state import Order, Stage, TaskRecord
 from wattloom.scheduling.timers import LATEST_S
+from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
 
 
 class Engine(Placing):
     """Decisions without I/O."""
 
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, lease: LeaseTerms | None = None) -> None:
+        super().__init__(policy, lease)
         self._handlers: Final = {
             ev.MachineDefined: self._machine_defined,
             ev.FunctionDefined: self._function_defined,
@@ -37,12 +39,16 @@ class Engine(Placing):
             ev.NodeAsleep: self._node_asleep,
             ev.CapChanged: self._cap_changed,
             ev.TaskSubmitted: self._task_submitted,
+            ev.TaskOrphaned: self._task_orphaned,
             ev.TaskStarted: self._task_started,
             ev.TaskFinished: self._task_finished,
             ev.TaskFailed: self._task_failed,
+            ev.TaskReturned: self._task_returned,
             ev.CancelRequested: self._cancel_requested,
             ev.InstructionFailed: self._instruction_failed,
             ev.ReadingArrived: self._reading_arrived,
+            ev.UsageArrived: self._usage_arrived,
+            ev.FunctionLearned: self._function_learned,
             ev.Tick: self._tick,
         }
 
@@ -118,7 +124,9 @@ class Engine(Placing):
         ledger = self.ledger
         records = sorted((ledger.tasks[task] for task in state.tasks), key=_by_order)
         self._hold_lost(event.node)
-        for record in records:
+        for record in list(records):
+            if record.lease is not None:
+                records += self.leases.abandon(record.lease)
             self._leave(record)
         ledger.index.remove(state)
         del ledger.nodes[event.node]
@@ -164,13 +172,51 @@ class Engine(Placing):
         if self._readings and self.queue.blocked:
             self._ask_who_fits(node)
 
+    def _usage_arrived(self, event: ev.UsageArrived) -> None:
+        node = self._node(event.node)
+        for field in ("seconds", "meter_j", "idle_j", "unattributed_j"):
+            value: float = getattr(event, field)
+            if not (value >= 0.0 and isfinite(value)):
+                raise EventRefused(field, f"must be a number, not negative, not {value}")
+        for function, used in event.functions.items():
+            if function not in self.ledger.functions:
+                raise EventRefused("functions", f"{function} was not defined")
+            _refuse(used.problem(), f"functions.{function}")
+        for function, used in event.functions.items():
+            if self.ledger.used(function, node.cls.machine, used):
+                self._unblock_function(function)
+
+    def _function_learned(self, event: ev.FunctionLearned) -> None:
+        function = self.ledger.functions.get(event.function)
+        machine = self.ledger.machines.get(event.machine)
+        if function is None:
+            raise EventRefused("function", f"{event.function} was not defined")
+        if machine is None:
+            raise EventRefused("machine", f"{event.machine} was not defined")
+        if all(variant.name != event.variant for variant in function.variants):
+            raise EventRefused("variant", f"{event.function} has no build {event.variant}")
+        _refuse(event.used.problem(), "used")
+        if self.ledger.recall(function, event.variant, machine, event.used):
+            self._unblock_function(event.function)
+
     def _tick(self, event: ev.Tick) -> None:
         """Nothing but time has passed."""
 
     # -- one task's story --------------------------------------------------------------------------------------------
 
     def _task_submitted(self, event: ev.TaskSubmitted) -> None:
-        task, ledger = event.task, self.ledger
+        record = self._accept(event.task)
+        if record.task.after:
+            self._hold_back(record)
+        else:
+            self._newcomer(record)
+
+    def _task_orphaned(self, event: ev.TaskOrphaned) -> None:
+        """It had a place, so what it came after has finished; and it may have run to its end."""
+        self._lost(self._accept(event.task), event.message)
+
+    def _accept(self, task: Task) -> TaskRecord:
+        ledger = self.ledger
         _refuse(task_problem(task), "task")
         if task.function not in ledger.functions:
             raise EventRefused("task.function", f"{task.function} was not defined")
@@ -184,15 +230,13 @@ class Engine(Placing):
         if ledger.too_many_shapes:
             for shape in ledger.forget_shapes():
                 self.queue.forget(shape)
+                self.leases.forget(shape)
                 self._unwatched.pop(shape.index, None)
         ledger.arrivals += 1
-        record = TaskRecord(task, ledger.shape_of(task), event.time, ledger.arrivals)
+        record = TaskRecord(task, ledger.shape_of(task), self.time, ledger.arrivals)
         record.shape.live += 1
         ledger.tasks[name] = record
-        if task.after:
-            self._hold_back(record)
-        else:
-            self._newcomer(record)
+        return record
 
     def _hold_back(self, record: TaskRecord) -> None:
         record.after = set()
@@ -247,6 +291,18 @@ class Engine(Placing):
         else:
             self._lost(record, event.message)
 
+    def _task_returned(self, event: ev.TaskReturned) -> None:
+        record = self._attempt(event.task, event.attempt)
+        if record.started:
+            raise EventRefused("task", f"{event.task} was reported as started")
+        if record.lease is not None:
+            record.lease.until = self.time  # it keeps others waiting: nobody else is to stand behind it
+        self._release(record)
+        if record.stage == Stage.CANCELLING:
+            self._end(record, "cancelled", Reason.CANCELLED, "")
+        else:
+            self._enqueue(record)
+
     def _lost(self, record: TaskRecord, message: str) -> None:
         """It is not running any more and nobody knows how far it came. It has left its node."""
         task = record.task
@@ -270,7 +326,7 @@ class Engine(Placing):
             raise EventRefused("task", f"{event.task} {'has ended' if known else 'is not known'}")
         if record.stage == Stage.CANCELLING:
             raise EventRefused("task", f"{event.task} is being cancelled already")
-        if record.stage in (Stage.PLACED, Stage.RUNNING):
+        if record.stage in (Stage.PLACED, Stage.BEHIND, Stage.RUNNING):
             record.stage = Stage.CANCELLING
             self._out.append(Evict(event.task, record.attempt, record.node, Reason.CANCELLED))
             return
@@ -285,7 +341,10 @@ class Engine(Placing):
             record = self._attempt(event.task, event.attempt)
             if record.stage != Stage.CANCELLING:
                 raise EventRefused("task", f"{event.task} is not being cancelled")
-            record.stage = Stage.RUNNING if record.started else Stage.PLACED
+            if record.lease is not None and record.lease.holder is not record:
+                record.stage = Stage.BEHIND
+            else:
+                record.stage = Stage.RUNNING if record.started else Stage.PLACED
         elif event.instruction == "sleep":
             node = self._node(event.node)
             if node.mode != Mode.ASLEEP:

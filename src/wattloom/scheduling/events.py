@@ -9,6 +9,8 @@ import msgspec
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
+from wattloom.energy.forecast import Provenance
+from wattloom.energy.used import Used
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
@@ -67,6 +69,13 @@ class TaskSubmitted(Event, frozen=True, tag="task-submitted"):
     task: Task
 
 
+class TaskOrphaned(Event, frozen=True, tag="task-orphaned"):
+    """A task of an earlier life of the backend: it had begun, and nobody saw its end."""
+
+    task: Task
+    message: str = ""
+
+
 class TaskStarted(Event, frozen=True, tag="task-started"):
     task: str
     attempt: int
@@ -86,6 +95,13 @@ class TaskFailed(Event, frozen=True, tag="task-failed"):
     attempt: int
     kind: Literal["function", "infrastructure", "evicted"] = "function"
     message: str = ""
+
+
+class TaskReturned(Event, frozen=True, tag="task-returned"):
+    """It stood behind another and had not begun when it was taken back: it may go elsewhere, and has lost nothing."""
+
+    task: str
+    attempt: int
 
 
 class CancelRequested(Event, frozen=True, tag="cancel-requested"):
@@ -112,6 +128,35 @@ class ReadingArrived(Event, frozen=True, tag="reading-arrived"):
     tasks: dict[str, float] = {}
 
 
+class UsageArrived(Event, frozen=True, tag="usage-arrived"):
+    """What a node's meter counted over some seconds, split: tasks + idle + unattributed = meter.
+
+    Tasks are counted when they have ended, with all they used; what running ones have used so far is `running_j`.
+    """
+
+    node: str
+    seconds: float
+    meter_j: float
+    idle_j: float
+    unattributed_j: float
+    running_j: float = 0.0
+    """Used in these seconds by tasks that had not ended, less what ended ones had used before."""
+    provenance: Provenance = "estimated"
+    functions: dict[str, Used] = {}
+    """By function: its tasks that ended."""
+    tasks: dict[str, tuple[float, float]] = {}
+    """By task that ended: its joules and their spread."""
+
+
+class FunctionLearned(Event, frozen=True, tag="function-learned"):
+    """What earlier runs have shown of a function on a machine."""
+
+    function: str
+    machine: str
+    used: Used
+    variant: str = "default"
+
+
 class Tick(Event, frozen=True, tag="tick"):
     """Time has passed: due when the engine said so (`next_tick`)."""
 
@@ -126,11 +171,15 @@ AnyEvent = (
     | NodeAsleep
     | CapChanged
     | TaskSubmitted
+    | TaskOrphaned
     | TaskStarted
     | TaskFinished
     | TaskFailed
+    | TaskReturned
     | CancelRequested
     | InstructionFailed
     | ReadingArrived
+    | UsageArrived
+    | FunctionLearned
     | Tick
 )

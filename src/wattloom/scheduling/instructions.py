@@ -28,12 +28,15 @@ class Place(Instruction, frozen=True, tag="place"):
     node: str
     variant: str
     cost: float | None
-    """In the policy's own measure; None: unknown."""
+    """In the policy's own measure; None: unknown, or as of the task it stands behind."""
     guarantee: float = 1.0
     """Share of the requested CPU that is guaranteed."""
     devices: DeviceUse = ()
     """Thousandths of each device, in the node class's order of kinds."""
     forecast: Forecast | Unknown | None = None
+    behind: str = ""
+    """Not at once: when this task, which has the share, and those placed behind it before are done. No decision of its
+    own was made: the forecast is that of the task which the share was given to."""
 
 
 class Evict(Instruction, frozen=True, tag="evict"):

@@ -22,6 +22,7 @@ def check(engine: Engine) -> None:
     _nodes_are_kept_for_queued_tasks(engine)
     _who_waits_for_time_has_a_timer(engine)
     _shapes_count_their_tasks(engine)
+    _shares_have_one_holder(engine)
 
 
 def _require(holds: bool, message: str) -> None:
@@ -82,7 +83,10 @@ def _tasks_have_one_place(engine: Engine) -> None:
         _require(name not in ledger.ended, f"{name} has ended and is still here")
         on_node = record.stage in ON_A_NODE
         _require(on_node == bool(record.node), f"{name} is {record.stage.name} with node {record.node!r}")
-        if on_node:
+        if record.lease is not None and record.lease.holder is not record:
+            _require(name in record.lease.behind, f"{name} stands behind nobody")
+            _require(record.stage in (Stage.BEHIND, Stage.CANCELLING), f"{name} is {record.stage.name} behind another")
+        elif on_node:
             node = ledger.index.nodes.get(record.node)
             if node is None or name not in node.tasks:
                 raise InvariantBroken(f"{name} is not on its node {record.node}")
@@ -130,3 +134,22 @@ def _shapes_count_their_tasks(engine: Engine) -> None:
     for index, shape in engine.ledger.shapes.items():
         _require(shape.live == live[index], f"{shape} miscounts its tasks")
     _require(set(live) <= set(engine.ledger.shapes), "a task has a shape that was forgotten")
+
+
+def _shares_have_one_holder(engine: Engine) -> None:
+    terms, ledger = engine.leases.terms, engine.ledger
+    leases = [lease for held in engine.leases.by_shape.values() for lease in held]
+    _require(terms is not None or not leases, "a lease was given without terms")
+    for lease in leases:
+        holder = lease.holder
+        _require(holder.lease is lease, f"{holder.name} has a share and does not know it")
+        _require(ledger.tasks.get(holder.name) is holder, f"{holder.name} has ended and still has a share")
+        _require(holder.name in lease.node.tasks, f"{holder.name} has a share of a node that it is not on")
+        _require(terms is None or len(lease.behind) <= terms.most, f"too many stand behind {holder.name}")
+        for name, record in lease.behind.items():
+            _require(record.lease is lease and ledger.tasks.get(name) is record, f"{name} stands behind by mistake")
+            _require(record.shape is lease.shape, f"{name} is of another shape than {holder.name}")
+            _require(name not in lease.node.tasks, f"{name} stands behind another and takes room")
+    known = sum(len(lease.behind) + 1 for lease in leases)
+    with_lease = sum(record.lease is not None for record in ledger.tasks.values())
+    _require(known == with_lease, f"{with_lease} tasks have a lease, {known} are known to leases")

@@ -15,7 +15,9 @@ from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode, return_devices, take_devices
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import MICRO, NodeState, Site
+from wattloom.energy.used import Used
 from wattloom.policies.view import View
+from wattloom.prediction.intensity import Intensities
 from wattloom.prediction.outlook import Outlook, Outlooks
 from wattloom.prediction.readings import Readings
 from wattloom.prediction.runtimes import RunTimes
@@ -45,8 +47,9 @@ class Ledger:
         self._in_full: Final = terms.guarantee == 1.0
         self.index: Final = Index()
         self.runtimes: Final = RunTimes()
+        self.intensities: Final = Intensities()
         self.readings: Final = Readings()
-        self.outlooks: Final = Outlooks(self.runtimes, terms)
+        self.outlooks: Final = Outlooks(self.runtimes, terms, self.intensities)
         self.view: Final = View(self.index, self.outlooks, self.readings)
         self.machines: dict[str, Machine] = {}
         self.functions: dict[str, Function] = {}
@@ -148,6 +151,21 @@ class Ledger:
         for function, draws in by_function.items():
             self.readings.averaged(function, sum(draws) / len(draws))
 
+    def used(self, function: str, machine: Machine, used: Used) -> bool:
+        """Joules of calls that ended on a machine: True if forecasts change."""
+        changed = self.intensities.learn(self.functions[function], machine, used)
+        if changed:
+            self._forecasts_changed(function)
+        return changed
+
+    def recall(self, function: Function, variant: str, machine: Machine, used: Used) -> bool:
+        """Figures of earlier runs: True if forecasts change."""
+        changed = self.runtimes.recall(function.name, variant, machine, used)
+        changed = self.intensities.learn(function, machine, used) or changed
+        if changed:
+            self._forecasts_changed(function.name)
+        return changed
+
     # -- commit and undo ---------------------------------------------------------------------------------------------
 
     def check(self, record: TaskRecord, node: NodeState) -> Outlook | Reason:
@@ -194,6 +212,22 @@ class Ledger:
         record.outlook = None
         record.cost = None
         return node
+
+    def hand_over(self, record: TaskRecord, successor: TaskRecord) -> None:
+        """The same share, in other hands: nothing is given back or taken."""
+        node = record.home
+        assert node is not None
+        node.tasks.remove(record.name)
+        node.tasks.add(successor.name)
+        successor.home = node
+        successor.guaranteed = record.guaranteed
+        successor.devices = record.devices
+        record.node = ""
+        record.home = None
+        record.devices = ()
+        record.guaranteed = 0
+        record.outlook = None
+        record.cost = None
 
     def set_mode(self, node: NodeState, mode: Mode) -> None:
         node.mode = mode

@@ -1,7 +1,8 @@
 """The log: every event the engine took, and every instruction it gave, one JSON line each.
 
-Owns the format and its version. One format for all backends: any log replays to the same instructions, and any log can
-be replayed under another policy. An instruction's line follows the event that caused it.
+Owns the format and its version; a log is a text file of its own, or stands in a journal. One format for all backends:
+any log replays to the same instructions, and any log can be replayed under another policy. An instruction's line
+follows the event that caused it.
 """
 
 import hashlib
@@ -14,8 +15,14 @@ import msgspec
 from wattloom.errors import LogError
 from wattloom.scheduling.events import AnyEvent
 from wattloom.scheduling.instructions import AnyInstruction, Place
+from wattloom.scheduling.lease_terms import LeaseTerms
+from wattloom.scheduling.stored_log import StoredLog, is_journal
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
+"""Version 1 had fewer kinds of records and fields, and no other ones."""
+SUBMITTED = b'{"event":"task-submitted"'
+"""How the line of every task begins."""
 LINES_AT_ONCE = 512
 """Lines that a digest takes in together: far cheaper than one by one."""
 
@@ -29,6 +36,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backend: str
     seed: int | None = None
     scenario: str = ""
+    lease: LeaseTerms | None = None
+    """On which terms tasks followed each other without a decision of their own; None: they did not."""
 
 
 class _Format(msgspec.Struct):
@@ -55,45 +64,84 @@ class LogWriter:
 
 
 class Log:
-    """A log read back."""
+    """A log read back: a text file, or a run of a journal (the last one, if none is named).
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    A run is named by `run`, or behind the path: `work.journal#3`.
+    """
+
+    def __init__(self, path: Path, run: int | None = None) -> None:
+        self.path, self._run = (path, run) if run is not None else split_run(path)
+        self._stored = StoredLog(self.path, self._run) if is_journal(self.path) else None
+        if self._stored is None and self._run is not None:
+            raise LogError(str(self.path), f"has no run {self._run}: it is not a journal")
         self.header = self._read_header()
 
-    def records(self) -> Iterator[AnyEvent | AnyInstruction]:
-        """Events and instructions in order. A torn last line, as a crash leaves it, ends the log."""
-        events = msgspec.json.Decoder(AnyEvent)
-        instructions = msgspec.json.Decoder(AnyInstruction)
+    @property
+    def run(self) -> int | None:
+        """Its number in the journal; None: the log is a file of its own."""
+        return None if self._stored is None else self._stored.run
+
+    def lines(self) -> Iterator[bytes]:
+        """Every line after the header, as it was written. A torn last line, as a crash leaves it, ends the log."""
+        if self._stored is not None:
+            yield from self._stored.lines()
+            return
         with self.path.open("rb") as file:
             file.readline()
-            for number, line in enumerate(file, start=2):
-                if not line.endswith(b"\n"):
-                    return
-                decoder = events if line.startswith(b'{"event"') else instructions
-                try:
-                    yield decoder.decode(line)
-                except msgspec.DecodeError as problem:
-                    raise LogError(f"{self.path}:{number}", str(problem)) from problem
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield line
+
+    def records(self) -> Iterator[AnyEvent | AnyInstruction]:
+        """Events and instructions in order."""
+        events = msgspec.json.Decoder(AnyEvent)
+        instructions = msgspec.json.Decoder(AnyInstruction)
+        for number, line in enumerate(self.lines(), start=2):
+            decoder = events if line.startswith(b'{"event"') else instructions
+            try:
+                yield decoder.decode(line)
+            except msgspec.DecodeError as problem:
+                raise LogError(f"{self.path}:{number}", str(problem)) from problem
 
     def events(self) -> Iterator[AnyEvent]:
         for record in self.records():
             if isinstance(record, AnyEvent):
                 yield record
 
+    def tasks(self) -> int:
+        """How many tasks it has, at the cost of reading it."""
+        return sum(line.startswith(SUBMITTED) for line in self.lines())
+
     def _read_header(self) -> Header:
-        try:
-            with self.path.open("rb") as file:
-                first = file.readline()
-        except OSError as problem:
-            raise LogError(str(self.path), problem.strerror or str(problem)) from problem
+        first = self._first_line()
         try:
             version = msgspec.json.decode(first, type=_Format).wattloom_log
-            if version != VERSION:
-                raise LogError(str(self.path), f"has format {version}; this version reads {VERSION}")
+            if version not in READABLE:
+                raise LogError(str(self.path), f"has format {version}; this version reads {_either(READABLE)}")
             return msgspec.json.decode(first, type=Header)
         except msgspec.DecodeError as problem:
             raise LogError(str(self.path), f"is not a Wattloom log: {problem}") from problem
+
+    def _first_line(self) -> bytes:
+        if self._stored is not None:
+            return self._stored.header
+        try:
+            with self.path.open("rb") as file:
+                return file.readline()
+        except OSError as problem:
+            raise LogError(str(self.path), problem.strerror or str(problem)) from problem
+
+
+def split_run(path: Path) -> tuple[Path, int | None]:
+    """The file and the number of the run that `work.journal#3` names; a file that has such a name is meant itself."""
+    name, mark, number = path.name.rpartition("#")
+    if not (mark and name and number.isdecimal()) or path.exists():
+        return path, None
+    return path.with_name(name), int(number)
+
+
+def _either(versions: tuple[int, ...]) -> str:
+    return " and ".join(map(str, versions))
 
 
 class Digest:

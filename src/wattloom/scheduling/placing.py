@@ -17,10 +17,12 @@ from wattloom.policies.protocol import Policy
 from wattloom.prediction.outlook import Outlook
 from wattloom.scheduling.asking import answer_of
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Outcome, Place, Sleep, Wait, Wake
+from wattloom.scheduling.lease_terms import LeaseTerms
+from wattloom.scheduling.leases import Leases
 from wattloom.scheduling.ledger import Ledger
 from wattloom.scheduling.queue import Lane, Queue
 from wattloom.scheduling.rest import Rest
-from wattloom.scheduling.state import Order, Stage, TaskRecord
+from wattloom.scheduling.state import Lease, Order, Stage, TaskRecord
 from wattloom.scheduling.timers import LATEST_S, Timer, Timers
 
 BACK_OFF_S: Final = 1.0
@@ -38,8 +40,10 @@ ROOM: Final = (
 class Placing:
     """The queue, the ledger and what is done with them; no events."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, lease: LeaseTerms | None = None) -> None:
         self.policy: Final = policy
+        self.leases: Final = Leases(lease)
+        self._leasing: Final = lease is not None
         self.ledger: Final = Ledger(policy.terms)
         self.queue: Final = Queue()
         self.timers: Final = Timers()
@@ -87,7 +91,8 @@ class Placing:
         """Between events every queued task is in a blocked lane: whose lane is not may go at once, past the heaps."""
         lane = self.queue.lanes.get(record.shape.index)
         if lane is None or lane.blocked_by is not None or record.shape.waits or self._first is not None:
-            self._enqueue(record)
+            if not self._leasing or lane is None or not self._follows(record, lane):
+                self._enqueue(record)
             return
         record.stage = Stage.QUEUED
         record.epoch += 1
@@ -97,6 +102,8 @@ class Placing:
             assert refusal is not None
             lane.push(record)
             self._block(lane, refusal)
+            if self._leasing:
+                self._fill_up(lane)
 
     def _ask_beside_the_first(self, record: TaskRecord) -> None:
         """A blocked lane answers for a newcomer, but if he is its first, or its first chose to wait and he may not."""
@@ -143,6 +150,8 @@ class Placing:
             if refusal is None:
                 continue
             self._block(lane, refusal)
+            if self._leasing:
+                self._fill_up(lane)
             if record.by_choice and lane.unasked:
                 self._ask_alone(lane, record)
             if first is record and not self._can_go_first(record, refusal):
@@ -221,6 +230,8 @@ class Placing:
             self._youngest = record.order
         if node.mode == Mode.AWAKE:
             self._emit_place(record, node)
+            if self._leasing:
+                self.leases.open(record, node, outlook, self.time)
         else:
             record.stage = Stage.ASSIGNED
             if node.mode == Mode.ASLEEP:
@@ -245,6 +256,80 @@ class Placing:
                 outlook.forecast,
             )
         )
+
+    # -- following on a lease ------------------------------------------------------------------------------------------
+
+    def _follows(self, record: TaskRecord, lane: Lane) -> bool:
+        """Whether a newcomer, for whom there is no room, may stand behind a task of his shape at once."""
+        if lane.blocked_by not in ROOM or lane.head() is not None or self._nobody_may_follow(record):
+            return False
+        lease = self.leases.roomiest(record.shape, self.time)
+        if lease is None:
+            return False
+        record.epoch += 1
+        self._place_behind(record, lease)
+        return True
+
+    def _fill_up(self, lane: Lane) -> None:
+        """There is no room for the lane's tasks: let them stand behind those of their shape."""
+        record = lane.head()
+        if record is None or lane.blocked_by not in ROOM or self._nobody_may_follow(record):
+            return
+        while record is not None:
+            lease = self.leases.roomiest(lane.shape, self.time)
+            if lease is None:
+                return
+            self.ledger.view.queued -= 1
+            self._place_behind(record, lease)
+            record = lane.head()
+
+    def _nobody_may_follow(self, record: TaskRecord) -> bool:
+        """Somebody waits who goes before: he is not to be held up by a lease."""
+        if self._held or self._first is not None:
+            return True
+        if len(self.queue.blocked) <= 1:
+            return False
+        heads = (lane.head() for lane in self.queue.blocked.values())
+        return any(head is not None and head.order[0] < record.order[0] for head in heads)
+
+    def _place_behind(self, record: TaskRecord, lease: Lease) -> None:
+        self.leases.put_behind(record, lease)
+        record.attempt += 1
+        record.started = False
+        record.reason = None
+        record.ask_at = 0.0
+        record.by_choice = False
+        self._out.append(
+            Place(
+                record.name,
+                record.attempt,
+                lease.node.name,
+                lease.outlook.variant.name,
+                None,
+                self.ledger.terms.guarantee,
+                lease.holder.devices,
+                behind=lease.holder.name,
+            )
+        )
+
+    def _passed_on(self, record: TaskRecord, lease: Lease) -> bool:
+        """Whether nothing is given back: it only stood behind, or the next behind it has its share now."""
+        leases = self.leases
+        if lease.holder is not record:
+            leases.step_out(record, lease)
+            return True
+        successor = leases.hand_on(record, lease)
+        if successor is None:
+            return False
+        if self._readings:
+            self.ledger.readings.gone(record.node, record.name)
+            self.ledger.readings.placed(record.node, successor.name, successor.task.function)
+        self.ledger.hand_over(record, successor)
+        if leases.takes_more(lease, self.time):
+            lane = self.queue.lanes.get(lease.shape.index)
+            if lane is not None:
+                self._fill_up(lane)
+        return True
 
     # -- who is asked again --------------------------------------------------------------------------------------------
 
@@ -310,6 +395,8 @@ class Placing:
 
     def _release(self, record: TaskRecord) -> None:
         """It left its node: give back what it had, and say so to those who wait."""
+        if record.lease is not None and self._passed_on(record, record.lease):
+            return
         node = self._leave(record)
         if node is not None:
             self._freed(node)

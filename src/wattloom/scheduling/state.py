@@ -1,6 +1,7 @@
 """What the engine knows of each task, and what it remembers of those that ended.
 
-Owns the stages of a task's life and the record that goes through them.
+Owns the stages of a task's life, the record that goes through them, and the share on which several may follow each
+other.
 """
 
 from enum import IntEnum
@@ -25,11 +26,13 @@ class Stage(IntEnum):
     ASSIGNED = 3
     """Has a node that is waking up."""
     PLACED = 4
-    RUNNING = 5
-    CANCELLING = 6
+    BEHIND = 5
+    """Will run on a share that another task of its shape still has."""
+    RUNNING = 6
+    CANCELLING = 7
 
 
-ON_A_NODE: Final = (Stage.ASSIGNED, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING)
+ON_A_NODE: Final = (Stage.ASSIGNED, Stage.PLACED, Stage.BEHIND, Stage.RUNNING, Stage.CANCELLING)
 
 NOBODY: Final[set[str]] = set()
 """The tasks that a task with none to wait for waits for. Shared: never added to."""
@@ -51,7 +54,9 @@ class TaskRecord(Ask):
         "failures",
         "guaranteed",
         "home",
-        "losses", "name",
+        "lease",
+        "losses",
+        "name",
         "node",
         "order",
         "outlook",
@@ -87,6 +92,8 @@ class TaskRecord(Ask):
         self.node: str = ""
         self.home: NodeState | None = None
         """The node's state, as long as it is on one."""
+        self.lease: Lease | None = None
+        """The share it has, or will have, if others may follow on it."""
         self.guaranteed: int = 0
         self.devices: DeviceUse = ()
         self.outlook: Outlook | None = None
@@ -96,3 +103,20 @@ class TaskRecord(Ask):
     @property
     def on_a_node(self) -> bool:
         return self.stage >= Stage.ASSIGNED
+
+
+class Lease:
+    """A share of a node, taken once, on which tasks of one shape follow each other."""
+
+    __slots__ = ("behind", "cost", "holder", "node", "outlook", "shape", "until")
+
+    def __init__(self, holder: TaskRecord, node: NodeState, outlook: Outlook, until: float) -> None:
+        self.holder: TaskRecord = holder
+        self.node: Final = node
+        self.outlook: Final = outlook
+        self.cost: Final = holder.cost
+        self.shape: Final[Shape] = holder.shape
+        self.until: float = until
+        """Nobody is placed behind it from then on."""
+        self.behind: dict[str, TaskRecord] = {}
+        """In the order in which they will run."""

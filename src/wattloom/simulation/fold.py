@@ -22,7 +22,6 @@ Progress = Callable[[int, int], None]
 Record = ev.AnyEvent | AnyInstruction
 
 PROGRESS_EVERY: Final = 1024
-SUBMITTED: Final = b'{"event":"task-submitted"'
 
 
 class Fold:
@@ -30,7 +29,7 @@ class Fold:
 
     def __init__(self, log: Log, policy: Policy, progress: Progress | None = None) -> None:
         self.log: Final = log
-        self.engine: Final = Engine(policy)
+        self.engine: Final = Engine(policy, log.header.lease)
         self.same: bool = True
         """Whether all instructions so far are those the engine gives."""
         self.given_up_at: int | None = None
@@ -132,5 +131,4 @@ class Fold:
 
 def tasks_in(log: Log) -> int:
     """How many tasks a log has, at the cost of reading it."""
-    with log.path.open("rb") as file:
-        return sum(line.startswith(SUBMITTED) for line in file)
+    return log.tasks()

@@ -50,7 +50,7 @@ class Recorded:
 
     def event(self, event: ev.AnyEvent, time: float) -> None:
         """Take an event in that happened so many seconds after the first."""
-        if isinstance(event, ev.TaskSubmitted):
+        if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
             self._submitted(event.task, time)
         elif isinstance(event, ev.TaskFinished):
             if event.seconds is not None:

@@ -90,6 +90,35 @@ class _Both:
         self._before += self._tasks
 
 
+class Shares:
+    """Who stands behind whom on a share of a node, as recorded."""
+
+    def __init__(self) -> None:
+        self._behind: dict[str, dict[str, None]] = {}
+        """By who has the share: those behind, in order."""
+        self._waits: dict[str, dict[str, None]] = {}
+        """By who stands behind: the line he stands in."""
+
+    def stand_behind(self, task: str, holder: str) -> None:
+        line = self._behind.setdefault(holder, {})
+        line[task] = None
+        self._waits[task] = line
+
+    def leave(self, task: str) -> str | None:
+        """It has gone. Who has its share now, if it had one and somebody stood behind it."""
+        line = self._waits.pop(task, None)
+        if line is not None:
+            line.pop(task, None)
+        line = self._behind.pop(task, None)
+        if not line:
+            return None
+        successor = next(iter(line))
+        del line[successor]
+        del self._waits[successor]
+        self._behind[successor] = line
+        return successor
+
+
 class _AsRun:
     """The fold of a log, with a meter on every node."""
 
@@ -101,6 +130,9 @@ class _AsRun:
         self._machines: dict[str, Machine] = {}
         self._on: dict[str, tuple[str, int]] = {}
         """Where each task is, and the millicores it keeps busy there."""
+        self._shares: Final = Shares()
+        self._metered_j: float = 0.0
+        self._metered_as: set[str] = set()
         self._digest: Final = Digest()
         self._decisions: int = 0
         self._submitted: dict[str, float] = {}
@@ -119,6 +151,9 @@ class _AsRun:
             "the joules as recorded are modelled: recorded times on the machines' power curves",
             "the scheduler's own energy is counted at the default cost per proposal",
         ]
+        if self._metered_as:
+            how = " and ".join(sorted(self._metered_as))
+            notes.append(f"the meter counted {self._metered_j:,.1f} J while tasks ran ({how})")
         if self._fold.given_up_at is not None:
             notes.append(
                 f"the policy decides otherwise than recorded: its proposals are counted up to line "
@@ -140,7 +175,7 @@ class _AsRun:
     # -- what happened -----------------------------------------------------------------------------------------------
 
     def _event(self, event: ev.AnyEvent, time: float) -> None:
-        if isinstance(event, ev.TaskSubmitted):
+        if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
             self._submitted[event.task.id] = time
         elif isinstance(event, ev.TaskStarted):
             self._waits.setdefault(event.task, time - self._submitted[event.task])
@@ -148,8 +183,13 @@ class _AsRun:
             self._off(event.task, time)
             self._finished[event.task] = time
             self._last_end = time
-        elif isinstance(event, ev.TaskFailed):
+            if event.seconds is not None:  # of a short task, whose start was not reported
+                self._waits.setdefault(event.task, max(0.0, time - event.seconds - self._submitted[event.task]))
+        elif isinstance(event, ev.TaskFailed | ev.TaskReturned):
             self._off(event.task, time)
+        elif isinstance(event, ev.UsageArrived):
+            self._metered_j += event.meter_j
+            self._metered_as.add(event.provenance)
         elif isinstance(event, ev.InstructionFailed):
             self._failed(event, time)
         else:
@@ -206,8 +246,11 @@ class _AsRun:
             self._digest.add(instruction)
             self._off(instruction.task, time)
             cpu = self.facts.cpu_of(instruction.task)
-            self._add(self._host(instruction.node), cpu, time)
-            self._on[instruction.task] = (instruction.node, cpu)
+            if instruction.behind:
+                self._shares.stand_behind(instruction.task, instruction.behind)
+            else:
+                self._add(self._host(instruction.node), cpu, time)
+                self._on[instruction.task] = (instruction.node, cpu)
         elif isinstance(instruction, Conclude):
             self._ended_otherwise += 1
             self._last_end = time
@@ -224,7 +267,10 @@ class _AsRun:
 
     def _off(self, task: str, time: float) -> None:
         place = self._on.pop(task, None)
-        if place is not None:
+        successor = self._shares.leave(task)
+        if place is not None and successor is not None:
+            self._on[successor] = place
+        elif place is not None:
             self._add(self._host(place[0]), -place[1], time)
 
     def _add(self, host: Host, cpu: int, time: float) -> None:

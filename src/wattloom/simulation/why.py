@@ -129,7 +129,7 @@ class _Asked:
         return self._explanations[-1].reason if self._explanations else None
 
     def _event(self, event: ev.AnyEvent) -> None:
-        if isinstance(event, ev.TaskSubmitted):
+        if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
             self._known = self._known or event.task.id == self._task
         elif isinstance(event, ev.TaskFinished):
             self._ended = self._ended or event.task == self._task
@@ -141,7 +141,7 @@ class _Asked:
             return event.node == self._node
         if isinstance(event, ev.InstructionFailed):
             return event.instruction == "place" and event.task == self._task
-        return isinstance(event, ev.TaskFailed) and event.task == self._task
+        return isinstance(event, ev.TaskFailed | ev.TaskReturned) and event.task == self._task
 
     def _waiting(self) -> Waiting | None:
         """By the engine if it has followed the log to its end, else by the last that was recorded."""

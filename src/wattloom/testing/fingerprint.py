@@ -42,6 +42,15 @@ def fingerprint(engine: Engine) -> Fingerprint:
         "dependents": {name: [record.task.id for record in there] for name, there in engine._dependents.items()},
         "learned": _learned(ledger.runtimes),
         "readings": _readings(ledger.readings),
+        "intensities": {
+            "/".join(key): (factor.used, factor.modelled, factor.seconds, factor.published)
+            for key, factor in ledger.intensities._factors.items()
+        },
+        "leases": {
+            index: [(lease.holder.name, lease.node.name, lease.until, list(lease.behind)) for lease in held]
+            for index, held in engine.leases.by_shape.items()
+            if held
+        },
     }
 
 

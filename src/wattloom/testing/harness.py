@@ -22,6 +22,7 @@ from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.explanation import Explanation, explain
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Outcome, Place, Wait
 from wattloom.scheduling.invariants import check
+from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.state import Stage, TaskRecord
 from wattloom.testing import builders
 from wattloom.testing.builders import LINEAR
@@ -38,10 +39,16 @@ Recorded = tuple[ev.AnyEvent, list[AnyInstruction]]
 class Harness:
     """An engine under test. `time` is the time of the next event; set it, or let it `pass_time`."""
 
-    def __init__(self, policy: Policy | None = None, new_policy: Callable[[], Policy] | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        new_policy: Callable[[], Policy] | None = None,
+        lease: LeaseTerms | None = None,
+    ) -> None:
+        self.lease: LeaseTerms | None = lease
         self._new_policy: Callable[[], Policy] = new_policy or (lambda: self.policy)
         self.policy: Policy = policy if policy is not None else (new_policy or MarginalEnergy)()
-        self.engine: Engine = Engine(self.policy)
+        self.engine: Engine = Engine(self.policy, lease)
         self.time: float = 0.0
         self.recorded: list[Recorded] = []
         """Every event that was taken, with its instructions."""
@@ -277,7 +284,7 @@ class Harness:
 
     def replay(self) -> "Harness":
         """Hand all events to a fresh engine: it must give the same instructions. Returns the other harness."""
-        other = Harness(self._new_policy())
+        other = Harness(self._new_policy(), lease=self.lease)
         for event, instructions in self.recorded:
             again = other.engine.handle(event)
             if again != instructions:

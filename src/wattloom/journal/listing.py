@@ -1,0 +1,129 @@
+"""The tasks of a journal, or of a log, as rows: how each stands, where it ran, what it took.
+
+Owns the rows and their states. How they are printed is the command's business.
+"""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from wattloom.journal.reading import Run, runs
+from wattloom.journal.story import Stories, Story
+from wattloom.scheduling.log import Log, split_run
+from wattloom.scheduling.stored_log import is_journal
+
+State = Literal["waiting", "placed", "running", "finished", "failed", "cancelled", "rejected", "unknown"]
+STATES: tuple[State, ...] = get_args(State)
+
+LEFT = "its program ended before it did; it is taken up again when the program is started again"
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """One task. Times are unix times (of a log that is no journal: seconds of the log)."""
+
+    run: int
+    """0: the log is no journal."""
+    task: str
+    function: str
+    state: State
+    node: str
+    attempts: int
+    submitted: float
+    started: float | None
+    ended: float | None
+    seconds: float | None
+    joules: float | None
+    spread_j: float | None
+    """Standard deviation of the joules."""
+    provenance: str
+    message: str
+
+
+def list_tasks(
+    path: Path,
+    *,
+    run: int | None = None,
+    states: Collection[str] = (),
+    function: str | None = None,
+    task: str | None = None,
+    limit: int | None = None,
+) -> list[Row]:
+    """The newest first; all runs unless one is named. A task that a later run took over is listed there only."""
+    found: list[Row] = []
+    for number, began, over, taken_over, stories in _folded(path, run):
+        for story in reversed(stories.by_task.values()):
+            if limit is not None and len(found) >= limit:
+                return found
+            state = state_of(story)
+            if (
+                (states and state not in states)
+                or (function is not None and story.function != function)
+                or (task is not None and story.task != task)
+                or (taken_over and story.outcome is None)
+            ):
+                continue
+            found.append(_row(story, state, number, began, over))
+    return found
+
+
+def state_of(story: Story) -> State:
+    if story.outcome is not None:
+        return story.outcome
+    if not story.on_node:
+        return "waiting"
+    return "placed" if story.started is None else "running"
+
+
+def seconds_of(story: Story) -> float | None:
+    """Run time of the last attempt, as reported, or else from its start to its end."""
+    if story.seconds is not None:
+        return story.seconds
+    if story.started is None or story.ended is None:
+        return None
+    return story.ended - story.started
+
+
+def _folded(path: Path, run: int | None) -> Iterator[tuple[int, float, bool, bool, Stories]]:
+    """Number, beginning, whether it is over, whether a later run answers for it, and its tasks: the last run first."""
+    file, named = (path, run) if run is not None else split_run(path)
+    if not is_journal(file):
+        yield 0, 0.0, False, False, Stories().take(Log(file, named).lines())
+        return
+    for each in reversed(runs(file)):
+        if named is None or each.run == named:
+            yield (
+                each.run,
+                each.began,
+                _over(each),
+                each.state == "taken over",
+                Stories().take(Log(file, each.run).lines()),
+            )
+    if named is not None:
+        Log(file, named)  # says that there is no such run, if there is none
+
+
+def _over(run: Run) -> bool:
+    return run.state != "running"
+
+
+def _row(story: Story, state: State, run: int, began: float, over: bool) -> Row:
+    waits = state == "waiting"
+    started = None if waits else story.started
+    return Row(
+        run=run,
+        task=story.task,
+        function=story.function,
+        state=state,
+        node="" if waits else story.node,
+        attempts=story.attempt,
+        submitted=began + story.submitted,
+        started=None if started is None else began + started,
+        ended=None if story.ended is None else began + story.ended,
+        seconds=seconds_of(story),
+        joules=story.joules,
+        spread_j=story.spread_j,
+        provenance=story.provenance,
+        message=LEFT if over and story.outcome is None else story.message,
+    )

@@ -1,0 +1,120 @@
+"""One program at a time: an exclusive lock on a file beside the journal, which says who has it.
+
+Owns the lock file. The kernel drops the lock when its holder ends, however it ends: there are no stale ones. The lock
+is not on the journal itself, since SQLite has locks of its own there, which closing the file would drop.
+"""
+
+import fcntl
+import os
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wattloom.journal import errors
+
+LENGTH: Final = 1024
+"""Bytes of the lock file: always as many, written at once, so that it is never read half-written."""
+LONGEST_PROGRAM: Final = 150
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who has a journal."""
+
+    pid: int
+    program: str = ""
+    run: int = 0
+    """The run that is under way; 0: none."""
+
+
+class Lock:
+    """Held from `take` to `release`, or to the end of the process."""
+
+    def __init__(self, path: Path, descriptor: int, program: str) -> None:
+        self.path: Final = path
+        self._descriptor = descriptor
+        self._program: Final = program[-LONGEST_PROGRAM:]
+        _HELD.add(self)
+
+    @classmethod
+    def take(cls, journal: Path, program: str = "") -> "Lock":
+        """Raises JournalBusy, which names the holder."""
+        path = lock_path(journal)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as problem:
+            raise errors.of_system(journal, problem) from problem
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = cls(path, descriptor, program)
+            found.sign()
+            return found
+        except BlockingIOError:
+            holder = _read(descriptor)
+            os.close(descriptor)
+            raise errors.JournalBusy(journal, _in_use(holder)) from None
+        except OSError as problem:
+            os.close(descriptor)
+            raise errors.of_system(journal, problem) from problem
+
+    def sign(self, run: int = 0) -> None:
+        """Say who has the journal, and for which run."""
+        text = msgspec.json.encode(Holder(os.getpid(), self._program, run))
+        with suppress(OSError):  # it is locked, signed or not
+            os.pwrite(self._descriptor, text.ljust(LENGTH), 0)
+
+    def release(self) -> None:
+        """The file stays: removing it would let two programs lock two files of the same name."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        _HELD.discard(self)
+
+
+_HELD: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """A forked child has the parent's locks too, and would keep them beyond its end. Closing drops only the child's."""
+    for lock in list(_HELD):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
+def lock_path(journal: Path) -> Path:
+    return journal.with_name(journal.name + ".lock")
+
+
+def holder_of(journal: Path) -> Holder | None:
+    """Who has the journal now; None: nobody."""
+    try:
+        descriptor = os.open(lock_path(journal), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _read(descriptor: int) -> Holder:
+    """The holder may be about to sign: then its number is unknown."""
+    try:
+        return msgspec.json.decode(os.pread(descriptor, LENGTH, 0), type=Holder)
+    except msgspec.DecodeError:
+        return Holder(0)
+
+
+def _in_use(holder: Holder) -> str:
+    if holder.pid == os.getpid():
+        return "is in use by this program already: use one executor, or give each a journal of its own"
+    named = f" ({holder.program})" if holder.program else ""
+    who = f"process {holder.pid}{named}" if holder.pid else "another process"
+    return f"is in use by {who}: wait for it or end it, or use another journal (WATTLOOM_LOCAL__JOURNAL)"

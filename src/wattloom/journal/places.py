@@ -1,0 +1,74 @@
+"""Which of a program's journals to use when no setting names one.
+
+Owns the choice. The names and the folder are the settings' business.
+"""
+
+import sqlite3
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from wattloom.errors import LogError
+from wattloom.journal.errors import JournalBusy
+from wattloom.journal.journal import Journal
+from wattloom.journal.lock import holder_of
+from wattloom.journal.recovery import CUT_OFF
+from wattloom.journal.retention import Retention
+from wattloom.journal.schema import Durability
+from wattloom.scheduling.stored_log import is_journal, read_only
+
+MOST: Final = 1000
+"""Journals of one program at a time."""
+
+
+def open_first_free(
+    base: Path,
+    *,
+    durability: Durability = "process",
+    program: str = "",
+    retention: Retention | None = None,
+) -> Journal:
+    """Open `base`, or `base-2`, `base-3` ..., whichever nobody has. One with unfinished tasks goes before the others:
+    they are to be recovered. Raises JournalBusy if all of very many are in use, and what `Journal.open` raises."""
+    tried: set[Path] = set()
+    for path in (*_with_something_left(base), *_numbered(base)):
+        if path in tried:
+            continue
+        tried.add(path)
+        try:
+            return Journal.open(path, durability=durability, program=program, retention=retention)
+        except JournalBusy:
+            continue
+    raise JournalBusy(base, f"and {MOST - 1:,} more journals of this program are in use: end some of these programs")
+
+
+def numbered(base: Path, number: int) -> Path:
+    """The path of a program's second, third ... journal."""
+    return base if number == 1 else base.with_name(f"{base.stem}-{number}{base.suffix}")
+
+
+def something_left(path: Path) -> bool:
+    """Whether a journal that nobody has open has, or may have, unfinished tasks of earlier runs."""
+    if not is_journal(path) or holder_of(path) is not None:
+        return False
+    try:
+        with closing(read_only(path)) as connection:
+            return connection.execute(f"SELECT 1 FROM runs WHERE {CUT_OFF} LIMIT 1").fetchone() is not None
+    except (sqlite3.Error, LogError):
+        return False
+
+
+def _numbered(base: Path) -> list[Path]:
+    return [numbered(base, number) for number in range(1, MOST + 1)]
+
+
+def _with_something_left(base: Path) -> list[Path]:
+    found: list[Path] = []
+    for number in count(1):
+        path = numbered(base, number)
+        if not path.exists():
+            return found
+        if something_left(path):
+            found.append(path)
+    return found

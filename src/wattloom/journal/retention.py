@@ -1,0 +1,140 @@
+"""How long runs stay in a journal, and their removal.
+
+Owns the rule: whole runs go, oldest first, when they are too old or all together are too large. A run with unfinished
+tasks that no later run has taken over stays, unless its removal is forced. To let runs go is a matter of moments; to
+clear away their rows takes longer, and is done piece by piece when there is time.
+"""
+
+import sqlite3
+import time
+from math import inf
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wattloom.journal import errors
+from wattloom.journal.lock import Lock
+from wattloom.journal.recovery import CUT_OFF
+from wattloom.journal.schema import connect
+from wattloom.scheduling.stored_log import ROWS_PER_RUN, rows_of
+
+DAY_S: Final = 86_400.0
+MEGABYTE: Final = 1_000_000
+ROWS_AT_ONCE: Final = 32
+PAGES_AT_ONCE: Final = 128
+FREE_PAGES_LEFT: Final = 32
+"""Free pages that need not be given back to the disk: the next rows take them."""
+
+
+class Retention(msgspec.Struct, frozen=True):
+    """What may stay."""
+
+    days: float = 14.0
+    """Since the run ended."""
+    megabytes: float = 512.0
+    """Of the logs of all runs together."""
+    force: bool = False
+    """Remove runs with unfinished tasks too. They are forgotten then."""
+
+
+class Pruned(msgspec.Struct, frozen=True):
+    """What was removed."""
+
+    runs: tuple[int, ...] = ()
+    bytes: int = 0
+    """By which the file became smaller."""
+
+
+def prune_file(path: Path, retention: Retention, now: float | None = None) -> Pruned:
+    """Prune a journal that no program has open, and give the freed room back to the disk. Raises a JournalError."""
+    if not path.is_file():
+        return Pruned()
+    lock = Lock.take(path, "wattloom tasks prune")
+    try:
+        before = path.stat().st_size
+        connection = connect(path)
+        try:
+            gone = let_go(connection, path, retention, time.time() if now is None else now)
+            clear_away(connection, path, inf)
+        finally:
+            connection.close()
+        return Pruned(tuple(gone), max(0, before - path.stat().st_size))
+    finally:
+        lock.release()
+
+
+def let_go(connection: sqlite3.Connection, path: Path, retention: Retention, now: float) -> list[int]:
+    """Strike out the runs that may not stay; their numbers. None may be under way."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        gone = _too_much(connection, retention, now)
+        for run in gone:
+            for table in ("output", "functions", "runs"):
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+        connection.execute("DELETE FROM results WHERE time < ?", (now - retention.days * DAY_S,))
+        connection.execute("COMMIT")
+    except sqlite3.Error as problem:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise errors.of_sqlite(path, problem) from problem
+    return gone
+
+
+def clear_away(connection: sqlite3.Connection, path: Path, seconds: float) -> bool:
+    """Delete rows of runs that were let go and give free pages back, for about so long; whether there is more to do."""
+    until = time.monotonic() + seconds
+    try:
+        while _delete_some_rows(connection) or _free_some_pages(connection):
+            if time.monotonic() >= until:
+                return True
+    except sqlite3.Error as problem:
+        raise errors.of_sqlite(path, problem) from problem
+    return False
+
+
+# -- which runs go -----------------------------------------------------------------------------------------------------
+
+
+def _too_much(connection: sqlite3.Connection, retention: Retention, now: float) -> list[int]:
+    rows = connection.execute(
+        f"SELECT run, coalesce(ended, began), coalesce(bytes, 0), {CUT_OFF} FROM runs ORDER BY run"
+    ).fetchall()
+    total = sum(size for _, _, size, _ in rows)
+    gone = []
+    for run, ended, size, cut_off in rows:
+        too_old = ended < now - retention.days * DAY_S
+        if (too_old or total > retention.megabytes * MEGABYTE) and (retention.force or not cut_off):
+            gone.append(run)
+            total -= size
+    return gone
+
+
+# -- rows and pages ----------------------------------------------------------------------------------------------------
+
+
+def _delete_some_rows(connection: sqlite3.Connection) -> bool:
+    """Rows of a run that is not there any more; whether there were some."""
+    known = [row[0] for row in connection.execute("SELECT run FROM runs ORDER BY run")]
+    latest = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
+    before = 0
+    for run in (*known, latest + 1):
+        first, last = rows_of(before + 1)[0], run * ROWS_PER_RUN - 1
+        for table in ("log", "payloads"):
+            found = connection.execute(
+                f"SELECT id FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", (first, last, ROWS_AT_ONCE)
+            ).fetchall()
+            if found:
+                connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", (found[0][0], found[-1][0]))
+                return True
+        before = run
+    return False
+
+
+def _free_some_pages(connection: sqlite3.Connection) -> bool:
+    """Pages at the end of the file; whether there were some."""
+    if connection.execute("PRAGMA freelist_count").fetchone()[0] <= FREE_PAGES_LEFT:
+        return False
+    # As a script: `execute` would free a single page.
+    connection.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
+    return True

@@ -1,0 +1,126 @@
+"""The tables of a journal, and how a connection to one is opened.
+
+Owns the schema, its version and SQLite's settings. `runs` and `log` are what `scheduling.stored_log` reads.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final, Literal
+
+from wattloom.journal import errors
+from wattloom.scheduling.stored_log import APPLICATION, JOURNAL_VERSION, WAIT_S
+
+Durability = Literal["process", "machine"]
+"""What a commit survives: the end of the process, however it ends, or also that of the machine."""
+
+SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "machine": "FULL"}
+CHECKED_WHOLE: Final = 32 * 1024 * 1024
+"""Bytes: a file up to this size is checked whole after a run that did not end properly."""
+PAGE: Final = 8192
+"""Bytes: a commit of a few dozen tasks costs least so."""
+CHECKPOINT: Final = 16 * 1024 * 1024
+"""Bytes of news after which they are moved into the journal. That waits for the disk: not too often, nor too long."""
+
+TABLES: Final = """
+CREATE TABLE runs (
+    run INTEGER PRIMARY KEY AUTOINCREMENT,
+    began REAL NOT NULL,            -- unix time of the log's second 0
+    ended REAL,                     -- unix time; NULL: it goes on, or was cut off
+    unfinished INTEGER,             -- tasks left when it ended
+    bytes INTEGER,                  -- of its log; NULL: it goes on, or was cut off
+    taken_over INTEGER,             -- the run that took its unfinished tasks over
+    program TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    boot TEXT NOT NULL,             -- which start of the machine
+    header BLOB NOT NULL            -- first line of the log
+);
+CREATE TABLE log (id INTEGER PRIMARY KEY, records BLOB NOT NULL);
+CREATE TABLE payloads (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE functions (digest TEXT PRIMARY KEY, name TEXT NOT NULL, run INTEGER NOT NULL, blob BLOB NOT NULL);
+CREATE TABLE results (
+    key TEXT PRIMARY KEY, task TEXT NOT NULL, run INTEGER NOT NULL, outcome TEXT NOT NULL, time REAL NOT NULL,
+    body BLOB NOT NULL
+);
+CREATE TABLE output (run INTEGER NOT NULL, task TEXT NOT NULL, text BLOB NOT NULL, PRIMARY KEY (run, task));
+CREATE TABLE learned (
+    function TEXT NOT NULL, machine TEXT NOT NULL, figures BLOB NOT NULL, PRIMARY KEY (function, machine)
+);
+"""
+
+
+def connect(path: Path, durability: Durability = "process") -> sqlite3.Connection:
+    """A connection that may write; the tables are made if the file is new. The caller has the lock."""
+    try:
+        _create(path)
+    except OSError as problem:
+        raise errors.of_system(path, problem) from problem
+    connection = None
+    try:
+        connection = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
+        _set_up(connection, path, durability)
+        _check(connection, path)
+    except sqlite3.Error as problem:
+        if connection is not None:
+            connection.close()
+        raise errors.of_sqlite(path, problem) from problem
+    except BaseException:
+        if connection is not None:
+            connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path) -> None:
+    """For this user only. What is there already keeps its permissions."""
+    if not path.exists():
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application == 0 and version == 0 and _is_empty(connection):
+        connection.execute(f"PRAGMA page_size = {PAGE}")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        _use_wal(connection, path)
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {TABLES}; PRAGMA application_id = {APPLICATION}; "
+            f"PRAGMA user_version = {JOURNAL_VERSION}; COMMIT"
+        )
+    elif application != APPLICATION:
+        raise errors.corrupt(path, "a database of another program")
+    elif version > JOURNAL_VERSION:
+        raise errors.too_new(path, version, JOURNAL_VERSION)
+    _use_wal(connection, path)
+    connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT // PAGE}")
+    # A WAL that grew under a long reader shrinks again.
+    connection.execute(f"PRAGMA journal_size_limit = {CHECKPOINT}")
+    # It says whether the file may be written: reading alone would not.
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("ROLLBACK")
+
+
+def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise errors.JournalFailed(path, "its file system cannot hold a journal (no shared memory): use a local disk")
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Whole if the last run was cut off and the file is small, else the tables' first and last pages."""
+    cut_off = connection.execute("SELECT count(*) FROM runs WHERE ended IS NULL AND taken_over IS NULL").fetchone()[0]
+    if cut_off and path.stat().st_size <= CHECKED_WHOLE:
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise errors.corrupt(path, " ".join(found.split()))
+    for table in ("log", "payloads"):
+        for end in ("min", "max"):  # one by one: both in one statement would read the whole table
+            connection.execute(f"SELECT {end}(id) FROM {table}").fetchone()
+    for table in ("runs", "functions", "results", "output", "learned"):
+        connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()

@@ -1,0 +1,253 @@
+"""The story of every task of a run, read from the lines of its log, fast.
+
+Owns the fold from lines to stories. It decodes of each line only what it needs and takes no notice of kinds it does not
+know, so that logs of other versions can be listed too. Whether the engine would decide so again is not asked here.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from wattloom.scheduling.instructions import Outcome
+from wattloom.workload.function import Function
+from wattloom.workload.task import Task
+
+EVENT: Final = b'{"event":"'
+INSTRUCTION: Final = b'{"instruction":"'
+
+
+class Story:
+    """One task, as far as it has come. Times are those of the log."""
+
+    __slots__ = (
+        "attempt", "cancelled", "ended", "failures", "function", "joules", "line", "message", "node", "on_node",
+        "outcome", "place", "placed", "provenance", "seconds", "spread_j", "started", "submitted", "task",
+    )  # fmt: skip
+
+    def __init__(self, task: str, function: str, submitted: float, line: bytes) -> None:
+        self.task = task
+        self.function = function
+        self.submitted = submitted
+        self.line = line
+        """Its `task-submitted`, whole."""
+        self.attempt = 0
+        self.place = 0
+        """The how-manieth `place` of the run was its last; 0: none was."""
+        self.node = ""
+        """Where it is, or was last."""
+        self.on_node = False
+        self.placed: float | None = None
+        """When, the last time."""
+        self.started: float | None = None
+        """When its last attempt did; None: that was not reported."""
+        self.ended: float | None = None
+        self.outcome: Outcome | None = None
+        """None: it has not ended."""
+        self.cancelled = False
+        """Whether its end was asked for."""
+        self.failures = 0
+        self.message = ""
+        self.seconds: float | None = None
+        """As the backend reported them."""
+        self.joules: float | None = None
+        self.spread_j: float | None = None
+        self.provenance = ""
+
+    def submission(self) -> Task:
+        """The task as it was submitted."""
+        return msgspec.json.decode(self.line, type=_Submission).task
+
+
+# -- what is decoded of each kind --------------------------------------------------------------------------------------
+
+
+class _Moment(msgspec.Struct, gc=False):
+    time: float
+
+
+class _Submission(msgspec.Struct, gc=False):
+    task: Task
+
+
+class _Named(msgspec.Struct, gc=False):
+    id: str
+    function: str
+
+
+class _Submitted(_Moment, gc=False):
+    task: _Named
+
+
+class _Defined(_Moment, gc=False):
+    function: dict[str, Any]
+
+
+class _OfTask(_Moment, gc=False):
+    task: str
+
+
+class _Finished(_OfTask, gc=False):
+    seconds: float | None = None
+
+
+class _Failed(_OfTask, gc=False):
+    kind: str = "function"
+    message: str = ""
+
+
+class _Refused(_Moment, gc=False):
+    instruction: str
+    task: str = ""
+
+
+class _Lost(_Moment, gc=False):
+    node: str
+
+
+class _Usage(_Moment, gc=False):
+    tasks: dict[str, tuple[float, float]] = {}
+    provenance: str = "estimated"
+
+
+class _Place(msgspec.Struct, gc=False):
+    task: str
+    attempt: int
+    node: str
+
+
+class _Conclude(msgspec.Struct, gc=False):
+    task: str
+    outcome: Outcome
+    message: str = ""
+
+
+_Kind = TypeVar("_Kind")
+_Taker = Callable[[bytes], None]
+
+
+class Stories:
+    """All tasks of a run, in order of submission."""
+
+    def __init__(self) -> None:
+        self.by_task: Final[dict[str, Story]] = {}
+        self.open: Final[dict[str, Story]] = {}
+        """Those that have not ended."""
+        self.time = 0.0
+        """Of the last event."""
+        self._functions: Final[dict[str, dict[str, Any]]] = {}
+        self._places = 0
+        self._events: Final[dict[bytes, _Taker]] = {
+            b"task-submitted": self._submitted,
+            b"task-started": self._on(_OfTask, self._started),
+            b"task-finished": self._on(_Finished, self._finished),
+            b"task-failed": self._on(_Failed, self._failed),
+            b"task-returned": self._on(_OfTask, self._returned),
+            b"cancel-requested": self._on(_OfTask, self._cancel_requested),
+            b"instruction-failed": self._on(_Refused, self._instruction_failed),
+            b"node-lost": self._on(_Lost, self._node_lost),
+            b"function-defined": self._on(_Defined, self._function_defined),
+            b"usage-arrived": self._on(_Usage, self._usage_arrived),
+        }
+        self._instructions: Final[dict[bytes, _Taker]] = {
+            b"place": self._on(_Place, self._place),
+            b"conclude": self._on(_Conclude, self._conclude),
+        }
+        self._moment: Final = self._on(_Moment, lambda _: None)
+
+    def take(self, lines: Iterable[bytes]) -> "Stories":
+        """Read lines, or further lines."""
+        events, instructions, other = self._events, self._instructions, self._moment
+        for line in lines:
+            if line.startswith(EVENT):
+                events.get(line[10 : line.index(b'"', 10)], other)(line)
+            elif line.startswith(INSTRUCTION):
+                taker = instructions.get(line[16 : line.index(b'"', 16)])
+                if taker is not None:
+                    taker(line)
+        return self
+
+    def definition(self, function: str) -> Function | None:
+        """A function as it was last defined; None: not at all, or in a way that this version does not know."""
+        found = self._functions.get(function)
+        try:
+            return None if found is None else msgspec.convert(found, Function)
+        except msgspec.ValidationError:
+            return None
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _on(self, kind: type[_Kind], then: Callable[[_Kind], None]) -> _Taker:
+        decode = msgspec.json.Decoder(kind).decode
+
+        def taker(line: bytes) -> None:
+            record = decode(line)
+            self.time = getattr(record, "time", self.time)
+            then(record)
+
+        return taker
+
+    def _submitted(self, line: bytes) -> None:
+        event = _SUBMITTED.decode(line)
+        self.time = event.time
+        name = event.task.id
+        self.by_task[name] = self.open[name] = Story(name, event.task.function, event.time, line)
+
+    def _started(self, event: _OfTask) -> None:
+        if (story := self.open.get(event.task)) is not None:
+            story.started = event.time
+
+    def _finished(self, event: _Finished) -> None:
+        if (story := self.open.pop(event.task, None)) is not None:
+            story.outcome, story.ended, story.seconds = "finished", event.time, event.seconds
+            story.message = ""
+
+    def _failed(self, event: _Failed) -> None:
+        if (story := self.open.get(event.task)) is not None:
+            story.failures += event.kind == "function"
+            story.message = event.message
+            story.on_node = False
+
+    def _returned(self, event: _OfTask) -> None:
+        if (story := self.open.get(event.task)) is not None:
+            story.on_node = False
+
+    def _cancel_requested(self, event: _OfTask) -> None:
+        if (story := self.open.get(event.task)) is not None:
+            story.cancelled = True
+
+    def _instruction_failed(self, event: _Refused) -> None:
+        story = self.open.get(event.task)
+        if story is not None and event.instruction == "place":
+            story.on_node = False
+        elif story is not None and event.instruction == "evict":
+            story.cancelled = False
+
+    def _node_lost(self, event: _Lost) -> None:
+        for story in self.open.values():
+            if story.on_node and story.node == event.node:
+                story.on_node = False
+
+    def _function_defined(self, event: _Defined) -> None:
+        self._functions[str(event.function.get("name", ""))] = event.function
+
+    def _usage_arrived(self, event: _Usage) -> None:
+        for name, (joules, spread) in event.tasks.items():
+            if (story := self.by_task.get(name)) is not None:
+                story.joules, story.spread_j, story.provenance = joules, spread, event.provenance
+
+    # -- instructions ------------------------------------------------------------------------------------------------
+
+    def _place(self, instruction: _Place) -> None:
+        self._places += 1
+        if (story := self.open.get(instruction.task)) is not None:
+            story.attempt, story.node, story.place = instruction.attempt, instruction.node, self._places
+            story.on_node, story.placed, story.started = True, self.time, None
+
+    def _conclude(self, instruction: _Conclude) -> None:
+        if (story := self.open.pop(instruction.task, None)) is not None:
+            story.outcome, story.ended = instruction.outcome, self.time
+            story.message = instruction.message or story.message
+
+
+_SUBMITTED: Final = msgspec.json.Decoder(_Submitted)

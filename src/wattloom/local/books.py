@@ -1,0 +1,103 @@
+"""The engine and its journal, kept together: what the engine is told and what it answers is written before it is done.
+
+Owns the order of the two and the payloads in between. Used by the dispatcher's thread alone.
+"""
+
+from typing import Final
+
+import msgspec
+
+from wattloom.energy.used import Used
+from wattloom.journal.calls import Call
+from wattloom.journal.journal import Journal
+from wattloom.local.job import Job
+from wattloom.scheduling import events as ev
+from wattloom.scheduling.engine import Engine
+from wattloom.scheduling.instructions import AnyInstruction
+from wattloom.workload.function import Function
+
+DEFAULT_BUILD: Final = "default"
+
+
+class Books:
+    """One run: its engine, its journal, its payloads."""
+
+    def __init__(self, engine: Engine, journal: Journal) -> None:
+        self.engine: Final = engine
+        self.journal: Final = journal
+        self._records: list[object] = []
+        self._encode: Final = msgspec.json.Encoder().encode_lines
+        self._new: list[Job] = []
+        """Accepted, and not in the journal yet."""
+        self._left: Final[dict[int, int]] = {}
+        """By chunk of payloads: how many of its tasks have not ended."""
+        self._learned: Final[dict[tuple[str, str], Used]] = {}
+        self._changed: Final[set[tuple[str, str]]] = set()
+
+    def tell(self, event: ev.AnyEvent) -> list[AnyInstruction]:
+        """Hand an event to the engine, and write both down."""
+        instructions = self.engine.handle(event)
+        self._records.append(event)
+        self._records += instructions
+        return instructions
+
+    def accept(self, job: Job) -> None:
+        """Keep what is needed to make the call again."""
+        self.journal.keep_function(job.digest, job.function, job.blob)
+        self._new.append(job)
+
+    def ended(self, job: Job) -> None:
+        """Its payload is not needed any more."""
+        chunk = job.chunk
+        if chunk:
+            left = self._left[chunk] - 1
+            if left:
+                self._left[chunk] = left
+            else:
+                del self._left[chunk]
+                self.journal.forget(chunk)
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._records)
+
+    def commit(self) -> None:
+        """Everything so far is safe then, or a JournalError says why not."""
+        if self._new:
+            new, self._new = self._new, []
+            spool = [(job.spool,) if job.spool else () for job in new]
+            chunk = self.journal.keep(
+                [Call(job.task.id, job.digest, job.args, names, job.key) for job, names in zip(new, spool, strict=True)]
+            )
+            self._left[chunk] = len(new)
+            for job in new:
+                job.chunk = chunk
+        if self._records:
+            records, self._records = self._records, []
+            self.journal.append(self._encode(records))
+        self.journal.commit()
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+
+    def define(self, function: Function, machines: list[str], now: float) -> list[AnyInstruction]:
+        """A function that is called for the first time in this run, with what earlier runs have shown of it."""
+        instructions = self.tell(ev.FunctionDefined(now, function))
+        for machine in machines:
+            known = self.journal.learned(function.name, machine)
+            if known is not None:
+                used = msgspec.convert(known, Used)
+                self._learned[function.name, machine] = used
+                instructions += self.tell(ev.FunctionLearned(now, function.name, machine, used))
+        return instructions
+
+    def learn(self, function: str, machine: str, used: Used) -> None:
+        """Calls ended: remember what they took, for later runs too."""
+        key = (function, machine)
+        known = self._learned.get(key)
+        self._learned[key] = used if known is None else known + used
+        self._changed.add(key)
+
+    def keep_learned(self) -> None:
+        for function, machine in self._changed:
+            self.journal.learn(function, machine, msgspec.to_builtins(self._learned[function, machine]))
+        self._changed.clear()

@@ -1,0 +1,118 @@
+"""`@wattloom.function`: a function that can be called somewhere else.
+
+Owns the decorator and the executor that is there without asking. What a call needs and wishes is in `options`.
+"""
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+
+import msgspec
+
+from wattloom.errors import InputError
+from wattloom.local.executor import Executor
+from wattloom.local.job import TaskFuture
+from wattloom.local.options import Options
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_DEFAULT: Final[list[Executor]] = []
+_LOCK: Final = threading.Lock()
+
+
+def default_executor() -> Executor:
+    """The executor of functions that were not given another; begun when first used, ended with the program."""
+    with _LOCK:
+        if not _DEFAULT or not _DEFAULT[0].usable:
+            _DEFAULT[:] = [Executor()]
+        return _DEFAULT[0]
+
+
+class RemoteFunction(Generic[P, R]):
+    """A function with needs and wishes. Called plainly it is the function itself."""
+
+    def __init__(self, function: Callable[P, R], options: Options, executor: Executor | None = None) -> None:
+        functools.update_wrapper(self, function)
+        self._function: Final = function
+        self._options: Final = options
+        self._executor: Final = executor
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call it here and now, in this process."""
+        return self._function(*args, **kwargs)
+
+    def remote(self, *args: P.args, **kwargs: P.kwargs) -> TaskFuture:
+        """Have it called in a worker; a future of its result, with its joules."""
+        return self._where().submit_with(self._options, self._function, args, kwargs)
+
+    def map(
+        self, *iterables: Iterable[Any], timeout: float | None = None, buffersize: int | None = None
+    ) -> Iterator[R]:
+        """Results over the iterables, in order."""
+        calls = zip(*iterables, strict=False)
+        return self._where().map_with(self._options, self._function, calls, timeout, buffersize)
+
+    def options(self, *, executor: Executor | None = None, **changed: Any) -> "RemoteFunction[P, R]":
+        """The same function with other needs and wishes."""
+        return RemoteFunction(self._function, _options(self._options, changed), executor or self._executor)
+
+    def _where(self) -> Executor:
+        return self._executor or default_executor()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteFunction, (self._function, self._options)
+
+    def __repr__(self) -> str:
+        return f"<wattloom function {self._function.__qualname__}>"
+
+
+@overload
+def function(function: Callable[P, R], /) -> RemoteFunction[P, R]: ...
+
+
+@overload
+def function(
+    *,
+    cpu: float = ...,
+    memory: int = ...,
+    retries: int = ...,
+    infrastructure_retries: int = ...,
+    timeout: float | None = ...,
+    idempotent: bool = ...,
+    energy_weight: float = ...,
+    priority: int = ...,
+    deadline: float | None = ...,
+    defer: float = ...,
+    executor: Executor | None = ...,
+) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]: ...
+
+
+def function(function: Any = None, /, *, executor: Executor | None = None, **wishes: Any) -> Any:
+    """Make a function that runs in worker processes: `f.remote(...)`, `f.map(...)`; `f(...)` stays what it was.
+
+    `cpu` cores and `memory` bytes are what a call needs. `retries` after its own exceptions, `timeout` in seconds,
+    `idempotent`: it may be run again when its worker or this program dies. `energy_weight` from 0 (all for speed) to 1
+    (all for energy); `priority`, `deadline` and `defer` (seconds). `executor`: another than the default one.
+    """
+    options = _options(Options(), wishes)
+    if function is not None:
+        return RemoteFunction(function, options, executor)
+    return lambda wrapped: RemoteFunction(wrapped, options, executor)
+
+
+def _options(before: Options, changed: dict[str, Any]) -> Options:
+    unknown = sorted(set(changed) - set(before.__struct_fields__))
+    if unknown:
+        raise InputError(unknown[0], f"is no option of a function; they are {', '.join(before.__struct_fields__)}")
+    try:
+        found = msgspec.convert(msgspec.structs.asdict(before) | changed, Options)
+    except msgspec.ValidationError as problem:
+        what, _, where = str(problem).partition(" - at `$.")
+        raise InputError(where.rstrip("`") or "options", what[0].lower() + what[1:]) from problem
+    found.check()
+    return found

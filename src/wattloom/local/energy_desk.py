@@ -1,0 +1,119 @@
+"""Joules for calls: when the meter is read, and who is told.
+
+Owns the time of readings and the futures that wait for a figure. The arithmetic is the account's. Used by the
+dispatcher's thread alone.
+"""
+
+from typing import Final
+from weakref import ref
+
+from wattloom.energy.forecast import Unknown
+from wattloom.energy.used import Used
+from wattloom.local.job import Job, Reading, TaskFuture
+from wattloom.local.workforce import WorkerProcess
+from wattloom.metering.account import Account
+from wattloom.metering.usage import Usage
+from wattloom.scheduling import events as ev
+
+READ_EVERY_S: Final = 0.25
+"""While calls run."""
+READ_AFTER_S: Final = 0.05
+"""After the last call has ended."""
+
+
+class EnergyDesk:
+    """One account, and everybody who wants to hear of it."""
+
+    def __init__(self, account: Account, node: str) -> None:
+        self.account: Final = account
+        self._node: Final = node
+        self._waiting: dict[str, ref[TaskFuture]] = {}
+        """Ended calls whose joules are not known yet."""
+        self._seconds: dict[str, list[float]] = {}
+        """By function, of calls that ended since the last good reading: calls, seconds, seconds squared."""
+        self.due: float | None = None
+        """When the meter is read next; None: nothing runs."""
+        self._readers: list[Reading] = []
+        self._read_at: float = -1.0
+
+    def begin(self, now: float) -> None:
+        """The first reading: from now on joules are counted."""
+        self.account.sample(now)
+        self._read_at = now
+
+    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float) -> None:
+        """A call came to its end."""
+        task = job.task.id
+        self.account.ended(worker.pid, task, job.function, cpu_s)
+        self._waiting[task] = ref(job.future)
+        sums = self._seconds.get(job.function)
+        if sums is None:
+            sums = self._seconds[job.function] = [0, 0.0, 0.0]
+        sums[0] += 1
+        sums[1] += seconds
+        sums[2] += seconds * seconds
+        if self.due is None:
+            self.due = now + READ_AFTER_S
+
+    def busy(self, now: float) -> None:
+        """Something runs."""
+        if self.due is None:
+            self.due = now + READ_EVERY_S
+
+    def ask(self, reading: Reading) -> None:
+        """Somebody wants to know now."""
+        self._readers.append(reading)
+        self.due = self._read_at
+
+    def read(self, now: float, busy: list[WorkerProcess]) -> tuple[ev.UsageArrived, dict[str, Used]] | None:
+        """Read the meter, hand the figures out, and say what the engine is to be told."""
+        for worker in busy:
+            job = worker.sent[0]
+            self.account.running(worker.pid, job.task.id, job.function)
+        usage = self.account.sample(now)
+        self._read_at = now
+        self.due = now + READ_EVERY_S if busy else None
+        self._hand_out(usage)
+        for reader in self._readers:
+            reader.done.set()
+        self._readers.clear()
+        if usage.meter_j is None:
+            if self._waiting:
+                self.due = now + READ_EVERY_S
+            return None
+        used = self._used(usage)
+        event = ev.UsageArrived(
+            now,
+            self._node,
+            usage.seconds,
+            usage.meter_j,
+            usage.idle_j,
+            usage.unattributed_j,
+            usage.held_j - usage.held_before_j,
+            usage.provenance,
+            used,
+            usage.tasks,
+        )
+        return event, used
+
+    def _hand_out(self, usage: Usage) -> None:
+        provenance, waiting = usage.provenance, self._waiting
+        for task, (joules, spread) in usage.tasks.items():
+            found = waiting.pop(task, None)
+            future = found() if found is not None else None
+            if future is not None:
+                future._energy = (joules, spread, provenance)
+        for task in usage.unknown:
+            found = waiting.pop(task, None)
+            future = found() if found is not None else None
+            if future is not None:
+                future._energy = Unknown(usage.problem)
+
+    def _used(self, usage: Usage) -> dict[str, Used]:
+        seconds, self._seconds = self._seconds, {}
+        found: dict[str, Used] = {}
+        for function, (calls, total, squared) in seconds.items():
+            metered, joules, joules_squared = usage.functions.get(function, (0, 0.0, 0.0))
+            metered = min(metered, int(calls))
+            found[function] = Used(int(calls), total, squared, joules, joules_squared, metered)
+        return found

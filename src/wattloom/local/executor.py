@@ -1,0 +1,385 @@
+"""`wattloom.Executor`: a `concurrent.futures.Executor` that runs calls through the engine and knows their joules.
+
+Owns what callers see: submitting, mapping, recovering, shutting down. The work is the dispatcher's.
+"""
+
+import atexit
+import os
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor as BaseExecutor
+from itertools import count, islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal
+
+from wattloom.cluster.profile import MachineProfile
+from wattloom.errors import InputError, WattloomError
+from wattloom.journal.journal import Journal
+from wattloom.journal.places import open_first_free
+from wattloom.journal.retention import Retention
+from wattloom.local import errors
+from wattloom.local.books import Books
+from wattloom.local.dispatcher import Dispatcher
+from wattloom.local.energy_desk import EnergyDesk
+from wattloom.local.functions import Functions, Sent
+from wattloom.local.job import Job, TaskFuture
+from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
+from wattloom.local.options import Options
+from wattloom.local.packing import Packed, named_arguments, pack_call, pack_whole, who_cannot_be_sent
+from wattloom.local.recovery import recovered
+from wattloom.metering.account import Account
+from wattloom.metering.choosing import choose_meter
+from wattloom.metering.this_machine import this_machine
+from wattloom.policies.loading import load_policy
+from wattloom.policies.protocol import Policy
+from wattloom.scheduling.engine import Engine
+from wattloom.scheduling.lease_terms import LeaseTerms
+from wattloom.scheduling.log import VERSION, Header
+from wattloom.settings import Local, default_journal, load_settings
+from wattloom.workload.function import Function
+
+PLAIN: Final = Options()
+LEASE: Final = LeaseTerms()
+
+
+class Executor(BaseExecutor):
+    """Runs calls in worker processes of this machine. Nothing has to be set; every setting has its own name in
+    `wattloom.toml` and in the environment (see the reference)."""
+
+    def __init__(
+        self,
+        max_workers: int | None = None,
+        *,
+        journal: str | Path | None = None,
+        durability: Literal["process", "machine"] | None = None,
+        policy: str | Policy | None = None,
+        meter: str = "auto",
+        nodes: Sequence[VirtualNode] | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        idle_timeout: float | None = None,
+        lease: LeaseTerms | None = LEASE,
+    ) -> None:
+        settings = load_settings(
+            {"local": {"durability": durability, "idle_timeout_s": idle_timeout, "max_workers": _workers(max_workers)}}
+        ).local
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        here = this_machine()
+        self._nodes: Final = _nodes(here, settings.max_workers or None, nodes)
+        self._workers: Final = max(1, round(sum(node.node.cpu or node.profile.threads for node in self._nodes)))
+        self._functions: Final = Functions()
+        self._defined: Final[dict[str, Function]] = {}
+        self._lock: Final = threading.Lock()
+        self._closed: bool = False
+        self._numbers: Final = count(1)
+        self._began: Final = time.monotonic()
+        first = b"" if initializer is None else pack_whole((initializer, initargs))
+        spec, ready = _policy(policy if policy is not None else settings.policy)
+        self._journal: Final = _journal(journal if journal is not None else settings.journal, settings)
+        try:
+            run = self._journal.begin_run(Header(VERSION, spec, "local", lease=lease), time.time())
+            self._prefix: Final = f"{run}-"
+            self._spool: Final = self._journal.spool
+            desk = _desk(meter, here, self._nodes)
+            books = Books(Engine(ready, lease), self._journal)
+            self._dispatcher: Final = Dispatcher(books, self._nodes, desk, first, settings.idle_timeout_s, self._began)
+            self.recovered: Final[list[TaskFuture]] = self._recover()
+            """Futures of calls that an earlier run of this journal had accepted and not ended."""
+        except BaseException:
+            self._journal.close()
+            raise
+        self._dispatcher.start()
+        _LIVE.add(self)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it takes calls."""
+        return not self._closed and self._dispatcher.broken is None
+
+    @property
+    def journal(self) -> Path:
+        """Where it writes down what it does."""
+        return self._journal.path
+
+    # -- submitting ----------------------------------------------------------------------------------------------------
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> TaskFuture:
+        """Have `fn(*args, **kwargs)` called in a worker process."""
+        return self.submit_with(PLAIN, fn, args, kwargs)
+
+    def submit_with(
+        self, options: Options, fn: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> TaskFuture:
+        """The same with needs and wishes (see `wattloom.function`)."""
+        kwargs = kwargs or {}
+        dispatcher = self._dispatcher
+        if self._closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        if dispatcher.broken is not None:
+            raise dispatcher.broken
+        name = f"{self._prefix}{next(self._numbers)}"
+        future = TaskFuture(name)
+        try:
+            sent = self._functions.sent(fn)
+            packed = pack_call(args, kwargs)
+            spool = self._spooled(name, packed) if packed.buffers else ""
+        except Exception as problem:
+            future.set_running_or_notify_cancel()
+            future.set_exception(_cannot_send(name, fn, args, kwargs, problem))
+            return future
+        if sent.name not in self._defined:
+            self._define(options, sent)
+        job = Job(
+            options.task(name, sent.name, self._defined[sent.name]), future, sent.digest, sent.blob, packed.body, spool
+        )
+        job.timeout, job.key = options.timeout, options.key
+        future._meter = dispatcher.meter_now
+        future._cancelled = self._cancelled
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            dispatcher.post(dispatcher.submit, job)
+        if dispatcher.broken is not None and not future.done():
+            future.set_exception(dispatcher.broken)
+        return future
+
+    def _define(self, options: Options, sent: Sent) -> None:
+        with self._lock:
+            if sent.name not in self._defined:
+                function = Function(sent.name, options.requirements)
+                self._dispatcher.post(self._dispatcher.define, function)
+                self._defined[sent.name] = function
+
+    def _spooled(self, name: str, packed: Packed) -> str:
+        self._spool.write(f"args-{name}", packed.raw)
+        return f"args-{name}"
+
+    def _cancelled(self, task: str) -> None:
+        self._dispatcher.post(self._dispatcher.cancel, task)
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+    ) -> Iterator[Any]:
+        """Results of `fn` over the iterables, in order. `chunksize` is accepted for compatibility: calls are sent
+        together as it pays. With `buffersize` no more than so many are under way, so that iterables may be endless."""
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if buffersize is not None and not isinstance(buffersize, int):
+            raise TypeError("buffersize must be an integer or None")
+        if buffersize is not None and buffersize < 1:
+            raise ValueError("buffersize must be None or > 0")
+        return self.map_with(PLAIN, fn, zip(*iterables, strict=False), timeout, buffersize)
+
+    def map_with(
+        self,
+        options: Options,
+        fn: Callable[..., Any],
+        calls: Iterable[tuple[Any, ...]],
+        timeout: float | None = None,
+        buffersize: int | None = None,
+    ) -> Iterator[Any]:
+        """The same with needs and wishes, over tuples of arguments."""
+        end = None if timeout is None else time.monotonic() + timeout
+        left = iter(calls)
+        futures = deque(self.submit_with(options, fn, args) for args in islice(left, buffersize))
+        more = None
+        if buffersize is not None:
+            more = _Refill(weakref.ref(self), options, fn, left)
+        return _results(futures, more, end)
+
+    # -- the journal ---------------------------------------------------------------------------------------------------
+
+    def sync(self, timeout: float | None = None) -> bool:
+        """Wait until everything submitted so far is in the journal: from then on it is not forgotten."""
+        done = threading.Event()
+        self._dispatcher.post(self._dispatcher.after_commit, done.set)
+        while self._dispatcher.is_alive():
+            if done.wait(0.5 if timeout is None else timeout):
+                return True
+            if timeout is not None:
+                return False
+        return done.is_set()
+
+    def _recover(self) -> list[TaskFuture]:
+        found = recovered(self._journal)
+        futures: list[TaskFuture] = []
+        for function in found.functions:
+            self._defined[function.name] = function
+            self._dispatcher.post(self._dispatcher.define, function)
+        for job, message in found.jobs:
+            job.future._meter = self._dispatcher.meter_now
+            job.future._cancelled = self._cancelled
+            self._dispatcher.post(self._dispatcher.recover, (job, message))
+            futures.append(job.future)
+        for run in found.runs:
+            self._dispatcher.post(self._dispatcher.take_over, run)
+        return futures
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """No more calls. Those under way, and without `cancel_futures` those waiting, are still made."""
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if cancel_futures:
+            self._dispatcher.post(self._dispatcher.cancel_waiting, None)
+        if not closed:
+            self._dispatcher.post(self._dispatcher.stop, False)
+        if wait:
+            self._dispatcher.join()
+            _LIVE.discard(self)
+
+    def kill_workers(self) -> None:
+        """End all at once: calls that run are cut off, those waiting are cancelled."""
+        with self._lock:
+            self._closed = True
+        self._dispatcher.post(self._dispatcher.cancel_waiting, None)
+        self._dispatcher.post(self._dispatcher.stop, True)
+        self._dispatcher.join()
+        _LIVE.discard(self)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self.kill_workers()
+        else:
+            self.shutdown(wait=True)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self.shutdown(wait=False)
+
+
+# -- how it begins -----------------------------------------------------------------------------------------------------
+
+
+def _workers(given: object) -> int | None:
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"max_workers must be a whole number, not {given!r}")
+    if given <= 0:
+        raise ValueError("max_workers must be greater than 0")
+    return given
+
+
+def _nodes(here: MachineProfile, workers: int | None, wanted: Sequence[VirtualNode] | None) -> list[LocalNode]:
+    if wanted is None:
+        return [whole_machine(here, workers)]
+    if workers is not None:
+        raise InputError("max_workers", "virtual nodes say themselves how many cores they have")
+    if not wanted:
+        raise InputError("nodes", "name at least one")
+    return virtual_nodes(wanted, here)
+
+
+def _policy(given: str | Policy) -> tuple[str, Policy]:
+    return (given, load_policy(given)) if isinstance(given, str) else (given.name, given)
+
+
+def _journal(given: str | Path, settings: Local) -> Journal:
+    program = " ".join(sys.argv[:1]) or "python"
+    retention = Retention(settings.retention_days, settings.retention_megabytes)
+    if given:
+        return Journal.open(Path(given), durability=settings.durability, program=program, retention=retention)
+    return open_first_free(default_journal(), durability=settings.durability, program=program, retention=retention)
+
+
+def _desk(meter: str, here: MachineProfile, nodes: list[LocalNode]) -> EnergyDesk | None:
+    if meter == "off":
+        return None
+    return EnergyDesk(Account(choose_meter(here, "" if meter == "auto" else meter), here), nodes[0].name)
+
+
+# -- map ---------------------------------------------------------------------------------------------------------------
+
+
+class _Refill:
+    """Submits the next call of a lazy map, as long as its executor is there."""
+
+    def __init__(
+        self,
+        executor: "weakref.ref[Executor]",
+        options: Options,
+        fn: Callable[..., Any],
+        left: Iterator[tuple[Any, ...]],
+    ) -> None:
+        self._executor = executor
+        self._options = options
+        self._fn = fn
+        self._left = left
+
+    def __call__(self, futures: deque[TaskFuture]) -> None:
+        executor = self._executor()
+        if executor is not None:
+            futures.extend(executor.submit_with(self._options, self._fn, args) for args in islice(self._left, 1))
+
+
+def _results(futures: deque[TaskFuture], more: _Refill | None, end: float | None) -> Iterator[Any]:
+    """As they come, in order; what nobody waits for any more is cancelled."""
+    try:
+        while futures:
+            yield _first_of(futures, more, end)  # no name for it here: it is the caller's alone
+    finally:
+        for each in futures:
+            each.cancel()
+
+
+def _first_of(futures: deque[TaskFuture], more: _Refill | None, end: float | None) -> Any:
+    future = futures[0]
+    try:
+        result = future.result(None if end is None else end - time.monotonic())
+    finally:
+        if future.done():
+            futures.popleft()
+        del future
+    if more is not None:
+        more(futures)
+    return result
+
+
+def _cannot_send(
+    task: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], problem: Exception
+) -> BaseException:
+    if isinstance(problem, WattloomError):
+        return problem
+    found = errors.CannotSend(task, who_cannot_be_sent(named_arguments(fn, args, kwargs), problem))
+    found.__cause__ = problem
+    return found
+
+
+# -- the interpreter's end ---------------------------------------------------------------------------------------------
+
+_LIVE: Final[weakref.WeakSet[Executor]] = weakref.WeakSet()
+
+
+def _finish_all() -> None:
+    """Before the interpreter ends, what was submitted is finished, as with the standard library's executors."""
+    for executor in list(_LIVE):
+        executor.shutdown(wait=True)
+
+
+def _forget_all() -> None:
+    """In a forked child the dispatcher's thread does not exist."""
+    for executor in list(_LIVE):
+        executor._closed = True
+    _LIVE.clear()
+
+
+try:
+    threading._register_atexit(_finish_all)  # type: ignore[attr-defined]
+except (AttributeError, RuntimeError):
+    atexit.register(_finish_all)
+os.register_at_fork(after_in_child=_forget_all)

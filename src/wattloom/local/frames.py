@@ -1,0 +1,99 @@
+"""What goes over the socket between the dispatcher and a worker.
+
+Owns the frames: a length, a kind, and a MessagePack body. Both ends are ours and of one version.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+HEAD: Final = struct.Struct("<IB")
+
+HELLO: Final = 1
+"""To the worker: how to begin."""
+FUNCTION: Final = 2
+"""To the worker: a pickled function, once, before it is called."""
+CALLS: Final = 3
+"""To the worker: calls to make, in this order."""
+PURGE: Final = 4
+"""To the worker: forget the calls up to this number that have not begun."""
+STOP: Final = 5
+"""To the worker: end when nothing is left to do."""
+READY: Final = 6
+"""From the worker: it has begun; a text if its initializer failed."""
+ENDED: Final = 7
+"""From the worker: calls that ended."""
+PURGED: Final = 8
+"""From the worker: done; nothing it was told to forget will begin."""
+
+RETURNED: Final = 0
+VALUE: Final = 1
+RAISED: Final = 2
+UNSENDABLE: Final = 3
+"""How a call ended: it was not begun; with a value; with an exception; with something that cannot be sent back."""
+
+
+class Hello(msgspec.Struct, array_like=True):
+    """How a worker begins."""
+
+    path: list[str]
+    folder: str
+    progress: str
+    spool: str
+    initializer: bytes
+    """Pickled (function, arguments); empty: none."""
+    environment: dict[str, str]
+    cores: list[int]
+    """It runs on these alone; empty: on all."""
+    slowdown: float
+    """Makes a virtual node slow: after each call it waits until so many times the CPU time has passed."""
+
+
+class CallFrame(msgspec.Struct, array_like=True, gc=False):
+    """One call to make."""
+
+    number: int
+    function: int
+    args: bytes
+    spool: str
+    """A spool file that holds the large buffers; empty: none."""
+
+
+class EndFrame(msgspec.Struct, array_like=True, gc=False):
+    """One call that ended."""
+
+    number: int
+    status: int
+    body: bytes
+    spool: str
+    seconds: float
+    cpu_s: float
+    output: bytes
+    """What it printed."""
+
+
+def frame(kind: int, body: bytes) -> bytes:
+    return HEAD.pack(len(body), kind) + body
+
+
+class Inbox:
+    """Bytes as they come in, until they make frames."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def frames(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """All frames that are whole now."""
+        held = self._held
+        held += data
+        at = 0
+        while len(held) - at >= HEAD.size:
+            length, kind = HEAD.unpack_from(held, at)
+            end = at + HEAD.size + length
+            if len(held) < end:
+                break
+            yield kind, bytes(memoryview(held)[at + HEAD.size : end])
+            at = end
+        del held[:at]

@@ -1,0 +1,77 @@
+"""The nodes that this machine is shown as: one, or several virtual ones.
+
+Owns what a node is made of here: its profile, the cores its workers are pinned to, and how much slower than this
+machine it makes them. What the engine sees of it is an ordinary node.
+"""
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from wattloom.cluster.catalogue import machines as catalogue
+from wattloom.cluster.node import Node
+from wattloom.cluster.profile import MachineProfile
+from wattloom.errors import InputError
+
+
+class VirtualNode(msgspec.Struct, frozen=True):
+    """A part of this machine that is shown as a machine of another kind."""
+
+    name: str
+    machine: str | MachineProfile
+    """A profile, or the name of one in the catalogue (`wattloom machines`)."""
+    cpu: float | None = None
+    """Cores that may be given out; None: as many as real ones are given to it."""
+
+
+class LocalNode(msgspec.Struct, frozen=True):
+    """A node as it is carried out here."""
+
+    name: str
+    profile: MachineProfile
+    node: Node
+    cores: list[int]
+    """Its workers are pinned to these; empty: to none."""
+    slowdown: float = 1.0
+    """So many times as long as here does a call take there."""
+    virtual: bool = False
+
+
+def whole_machine(profile: MachineProfile, workers: int | None) -> LocalNode:
+    """This machine as one node. `workers`: so many calls of one core at a time."""
+    cpu = float(workers) if workers is not None else None
+    return LocalNode("here", profile, Node("here", profile.name, cpu=cpu), [])
+
+
+def virtual_nodes(wanted: Sequence[VirtualNode], here: MachineProfile) -> list[LocalNode]:
+    """Cores are dealt out in order, as many to each as it wants or an equal share; the fastest runs at full speed."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(wanted) > len(cores):
+        raise InputError("nodes", f"there are {len(wanted)}, and this machine has {len(cores)} cores to give out")
+    if len({node.name for node in wanted}) != len(wanted):
+        raise InputError("nodes", "two have the same name")
+    profiles = [_profile(node) for node in wanted]
+    fastest = max(profile.speed for profile in profiles)
+    share = len(cores) // len(wanted)
+    found: list[LocalNode] = []
+    for position, (node, profile) in enumerate(zip(wanted, profiles, strict=True)):
+        mine = cores[position * share : (position + 1) * share]
+        cpu = node.cpu if node.cpu is not None else float(len(mine))
+        if not 0.0 < cpu <= len(mine):
+            raise InputError(f"nodes.{node.name}.cpu", f"must be positive and at most {len(mine)}, not {cpu}")
+        spec = Node(node.name, profile.name, cpu=cpu)
+        found.append(LocalNode(node.name, profile, spec, mine, fastest / profile.speed, virtual=True))
+    return found
+
+
+def _profile(node: VirtualNode) -> MachineProfile:
+    if isinstance(node.machine, MachineProfile):
+        problem = node.machine.problem()
+        if problem is not None:
+            raise InputError(f"nodes.{node.name}.machine.{problem[0]}", problem[1])
+        return node.machine
+    known = catalogue()
+    if node.machine not in known:
+        raise InputError(f"nodes.{node.name}.machine", f"{node.machine} is not in the catalogue (`wattloom machines`)")
+    return known[node.machine]

@@ -1,0 +1,110 @@
+"""How calls and results become bytes.
+
+Owns the pickling: plain values the fast way, everything else by cloudpickle, so that lambdas, closures and what is
+defined in a script come along; large buffers (arrays) stay out of the pickle and are written once, to a spool file that
+the other side maps. Knows no socket and no journal.
+"""
+
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any, Final
+
+import cloudpickle
+
+LARGE: Final = 64 * 1024
+"""Buffers and pickles from this size on go through a spool file."""
+PLAIN: Final = frozenset({int, float, str, bool, bytes, complex, type(None)})
+"""Values of these types need no cloudpickle, which is slow to begin."""
+MOST_NAMED: Final = 3
+
+Buffers = list["pickle.PickleBuffer"]
+
+
+class Packed:
+    """Something pickled, with its large buffers beside it."""
+
+    __slots__ = ("body", "buffers")
+
+    def __init__(self, body: bytes, buffers: Buffers) -> None:
+        self.body = body
+        self.buffers = buffers
+
+    @property
+    def raw(self) -> list[memoryview]:
+        """The large buffers, as bytes."""
+        return [buffer.raw() for buffer in self.buffers]
+
+
+def pack(value: Any) -> Packed:
+    """Pickle anything. Raises whatever pickling raises."""
+    if is_plain(value):
+        return Packed(pickle.dumps(value, 5), [])
+    buffers: Buffers = []
+
+    def beside(buffer: pickle.PickleBuffer) -> bool:
+        if buffer.raw().nbytes < LARGE:
+            return True
+        buffers.append(buffer)
+        return False
+
+    out = io.BytesIO()
+    cloudpickle.CloudPickler(out, protocol=5, buffer_callback=beside).dump(value)
+    body = out.getvalue()
+    if len(body) >= LARGE:
+        buffers.append(pickle.PickleBuffer(body))
+        body = b""
+    return Packed(body, buffers)
+
+
+def pack_whole(value: Any) -> bytes:
+    """Pickle anything with its buffers inside: to be kept."""
+    return bytes(cloudpickle.dumps(value, protocol=5))
+
+
+def pack_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Packed:
+    """The arguments of a call."""
+    if not kwargs and all(map(is_plain, args)):
+        return Packed(pickle.dumps((args, kwargs), 5), [])
+    return pack((args, kwargs))
+
+
+def is_plain(value: Any) -> bool:
+    kind = type(value)
+    return kind in PLAIN and not ((kind is bytes or kind is str) and len(value) >= LARGE)
+
+
+def unpack(body: bytes, buffers: list[memoryview]) -> Any:
+    """The inverse of `pack`."""
+    if not body:
+        return pickle.loads(buffers[-1], buffers=buffers[:-1])
+    return pickle.loads(body, buffers=buffers)
+
+
+# -- what cannot be sent -----------------------------------------------------------------------------------------------
+
+
+def who_cannot_be_sent(named: dict[str, Any], problem: BaseException) -> str:
+    """A sentence that names what cannot be pickled."""
+    culprits = [f"{name} ({type(value).__qualname__})" for name, value in named.items() if not _sendable(value)]
+    found = ", ".join(culprits[:MOST_NAMED]) or "the call"
+    why = str(problem) or type(problem).__name__
+    return (
+        f"{found} cannot be sent to a worker process: {why}. Make it inside the function, or pass what it is made from"
+    )
+
+
+def _sendable(value: Any) -> bool:
+    try:
+        pack(value)
+    except Exception:
+        return False
+    return True
+
+
+def named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What a call consists of, by name, for messages."""
+    named: dict[str, Any] = {f"function {getattr(function, '__qualname__', function)}": function}
+    named |= {f"argument {position + 1}": value for position, value in enumerate(args)}
+    named |= {f"argument {name!r}": value for name, value in kwargs.items()}
+    return named

@@ -1,0 +1,294 @@
+"""A worker process: makes calls, one after another, and says how each ended.
+
+Owns the loop around a call: unpacking, the clocks, what it printed, and the way back. Started as
+`python -m wattloom.local.worker SOCKET LIFELINE`. It knows no engine; when the dispatcher dies, the kernel ends it with
+all its children.
+"""
+
+import fcntl
+import io
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+from collections import deque
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import perf_counter, process_time, sleep
+from typing import Any, Final
+
+import msgspec
+
+from wattloom.journal.errors import JournalError
+from wattloom.journal.progress import Progress
+from wattloom.journal.spool import Spool
+from wattloom.local import frames
+from wattloom.local.frames import CallFrame, EndFrame, Hello
+from wattloom.local.packing import Packed, pack, unpack
+
+FLUSH_S: Final = 0.005
+"""Results of short calls are sent together, but none waits longer."""
+FLUSH_AT: Final = 64
+READ_AT_ONCE: Final = 1 << 18
+MOST_OUTPUT: Final = 64 * 1024
+"""Bytes of a call's output that are kept."""
+CHILDREN_FROM_S: Final = 0.002
+"""A call shorter than this cannot have waited for a process of its own."""
+F_SETSIG: Final = 10
+
+
+def main() -> None:
+    """Serve until told to stop or until the dispatcher is gone."""
+    channel, lifeline = int(sys.argv[1]), int(sys.argv[2])
+    die_with(lifeline)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Worker(socket.socket(fileno=channel)).serve()
+
+
+def die_with(lifeline: int) -> None:
+    """Have the kernel kill this process and its children when the other end of the pipe is closed, however it dies."""
+    try:
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
+        if os.read(lifeline, 1) == b"":  # it was closed before we asked to be told
+            os._exit(1)
+    except BlockingIOError:
+        pass
+    except OSError:
+        Thread(target=_wait_for_the_end, args=(lifeline,), daemon=True).start()
+
+
+def _wait_for_the_end(lifeline: int) -> None:
+    os.set_blocking(lifeline, True)
+    os.read(lifeline, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
+class Output(io.TextIOBase):
+    """Standard output, and a copy of what the present call wrote."""
+
+    def __init__(self, stream: Any, kept: list[str]) -> None:
+        self._stream = stream
+        self._kept = kept
+
+    def write(self, text: str, /) -> int:
+        if len(self._kept) < MOST_OUTPUT:
+            self._kept.append(text[:MOST_OUTPUT])
+        return int(self._stream.write(text))
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return int(self._stream.fileno())
+
+    def isatty(self) -> bool:
+        return bool(self._stream.isatty())
+
+    def writable(self) -> bool:
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return str(self._stream.encoding)
+
+
+class Worker:
+    """One worker's life."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel: Final = channel
+        self._inbox: Final = frames.Inbox()
+        self._calls: Final[deque[CallFrame]] = deque()
+        self._functions: Final[dict[int, Any]] = {}
+        self._ended: list[EndFrame] = []
+        self._sending: Final = Lock()
+        self._unsent: Final = Event()
+        self._encode: Final = msgspec.msgpack.Encoder().encode
+        self._decode_calls: Final = msgspec.msgpack.Decoder(list[CallFrame]).decode
+        self._printed: Final[list[str]] = []
+        self._sent_at: float = 0.0
+        self._stopping: bool = False
+        self._slowdown: float = 1.0
+        self._progress: Progress
+        self._spool: Spool
+
+    # -- the loop ------------------------------------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Until there is nothing left to do."""
+        Thread(target=self._send_what_waits, daemon=True).start()
+        while True:
+            while not self._calls:
+                self._send()
+                if self._stopping:
+                    return
+                self._read(blocking=True)
+            self._call(self._calls.popleft())
+            if not self._calls or len(self._ended) >= FLUSH_AT or perf_counter() - self._sent_at > FLUSH_S:
+                self._send()
+                self._read(blocking=False)
+
+    def _read(self, *, blocking: bool) -> None:
+        try:
+            data = self._channel.recv(READ_AT_ONCE, 0 if blocking else socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            os._exit(0)  # the dispatcher has closed the socket: nobody wants anything any more
+        for kind, body in self._inbox.frames(data):
+            self._take(kind, body)
+
+    def _take(self, kind: int, body: bytes) -> None:
+        if kind == frames.CALLS:
+            self._calls.extend(self._decode_calls(body))
+        elif kind == frames.FUNCTION:
+            number, blob = msgspec.msgpack.decode(body, type=tuple[int, bytes])
+            self._functions[number] = blob
+        elif kind == frames.PURGE:
+            last = msgspec.msgpack.decode(body, type=int)
+            for call in [call for call in self._calls if call.number <= last]:
+                self._calls.remove(call)
+            self._tell(frames.PURGED, b"")
+        elif kind == frames.STOP:
+            self._stopping = True
+        elif kind == frames.HELLO:
+            self._begin(msgspec.msgpack.decode(body, type=Hello))
+
+    def _begin(self, hello: Hello) -> None:
+        sys.path[:] = hello.path
+        os.environ.clear()
+        os.environ.update(hello.environment)
+        if hello.cores:
+            os.sched_setaffinity(0, hello.cores)
+        os.chdir(hello.folder)
+        self._slowdown = hello.slowdown
+        self._progress = Progress.open(Path(hello.progress))
+        self._spool = Spool(Path(hello.spool))
+        sys.stdout = Output(sys.stdout, self._printed)
+        sys.stderr = Output(sys.stderr, self._printed)
+        sys.argv[:] = [""]
+        problem = ""
+        if hello.initializer:
+            try:
+                initializer, args = unpack(hello.initializer, [])
+                initializer(*args)
+            except BaseException:
+                problem = traceback.format_exc()
+        self._tell(frames.READY, problem.encode(errors="replace"))
+
+    # -- one call ------------------------------------------------------------------------------------------------------
+
+    def _call(self, call: CallFrame) -> None:
+        if not self._progress.begin(call.number):  # it was taken back
+            self._note(EndFrame(call.number, frames.RETURNED, b"", "", 0.0, 0.0, b""))
+            return
+        if self._ended:
+            self._unsent.set()
+        began, cpu = perf_counter(), process_time()
+        status, packed = self._outcome(call)
+        cpu_s = process_time() - cpu
+        seconds = perf_counter() - began
+        if seconds >= CHILDREN_FROM_S:
+            cpu_s += self._children_s()
+        if self._slowdown != 1.0:
+            seconds = self._wait_as_if_slow(began, cpu_s)
+        output = b""
+        if self._printed:
+            sys.stdout.flush()
+            output = "".join(self._printed).encode(errors="replace")[:MOST_OUTPUT]
+            self._printed.clear()
+        spool = ""
+        if packed.buffers:
+            status, spool, packed = self._spooled(call.number, status, packed)
+        self._progress.end(call.number)
+        self._note(EndFrame(call.number, status, packed.body, spool, seconds, cpu_s, output))
+
+    def _note(self, end: EndFrame) -> None:
+        with self._sending:
+            self._ended.append(end)
+
+    def _outcome(self, call: CallFrame) -> tuple[int, Packed]:
+        try:
+            function = self._functions[call.function]
+            if isinstance(function, bytes):
+                function = self._functions[call.function] = unpack(function, [])
+            buffers = self._spool.map(call.spool) if call.spool else []
+            args, kwargs = unpack(call.args, buffers)
+            value = function(*args, **kwargs)
+        except BaseException as problem:
+            return self._raised(problem)
+        try:
+            return frames.VALUE, pack(value)
+        except BaseException as problem:
+            text = f"the result ({type(value).__qualname__}) cannot be sent back: {problem}"
+            return frames.UNSENDABLE, Packed(text.encode(errors="replace"), [])
+
+    def _raised(self, problem: BaseException) -> tuple[int, Packed]:
+        """The exception and its traceback, as far as they can be sent."""
+        trace = problem.__traceback__
+        text = "".join(traceback.format_exception(type(problem), problem, trace.tb_next if trace else None))
+        try:
+            problem.__traceback__ = None
+            packed = pack((problem, text))
+            unpack(packed.body, packed.raw)  # some can be pickled and not unpickled
+            return frames.RAISED, packed
+        except BaseException:
+            return frames.UNSENDABLE, Packed(text.encode(errors="replace"), [])
+
+    def _spooled(self, number: int, status: int, packed: Packed) -> tuple[int, str, Packed]:
+        name = f"result-{os.getpid()}-{number}"
+        try:
+            self._spool.write(name, packed.raw)
+            return status, name, packed
+        except JournalError as problem:
+            return frames.UNSENDABLE, "", Packed(f"the result cannot be kept: {problem}".encode(), [])
+
+    def _children_s(self) -> float:
+        """CPU time of processes that the call started and waited for."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        total = used.ru_utime + used.ru_stime
+        children, self._children = total - self._children, total
+        return children
+
+    _children: float = 0.0
+
+    def _wait_as_if_slow(self, began: float, cpu_s: float) -> float:
+        """A virtual node of another speed: the call takes as long as its work would there."""
+        if cpu_s > 0.0:
+            sleep(cpu_s * (self._slowdown - 1.0))
+        return perf_counter() - began
+
+    # -- the way back --------------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        self._sent_at = perf_counter()
+        if not self._ended:
+            return
+        with self._sending:
+            ended, self._ended = self._ended, []
+            if ended:
+                self._channel.sendall(frames.frame(frames.ENDED, self._encode(ended)))
+
+    def _tell(self, kind: int, body: bytes) -> None:
+        with self._sending:
+            self._channel.sendall(frames.frame(kind, body))
+
+    def _send_what_waits(self) -> None:
+        """So that a long call does not keep back the results of short ones before it."""
+        while True:
+            self._unsent.wait()
+            self._unsent.clear()
+            sleep(FLUSH_S)
+            if self._ended:
+                self._send()
+
+
+if __name__ == "__main__":
+    main()

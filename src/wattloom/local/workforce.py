@@ -1,0 +1,268 @@
+"""The worker processes: starting, feeding, listening to and ending them.
+
+Owns their sockets and their lives. Which call goes where is the engine's decision; what an end means is the
+dispatcher's.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+from typing import Final
+
+import msgspec
+
+from wattloom.journal.progress import NO_LIMIT, Progress
+from wattloom.journal.spool import Spool
+from wattloom.local import frames
+from wattloom.local.frames import CallFrame, EndFrame, Hello
+from wattloom.local.job import Job
+from wattloom.local.nodes import LocalNode
+
+READ_AT_ONCE: Final = 1 << 18
+ENCODE: Final = msgspec.msgpack.Encoder().encode
+ENDS: Final = msgspec.msgpack.Decoder(list[EndFrame])
+PACKAGE_FOLDER: Final = str(Path(__file__).parents[2])
+STOPPING_S: Final = 2.0
+"""How long a worker that was told to stop may take."""
+
+
+class WorkerProcess:
+    """One worker, seen from the dispatcher."""
+
+    def __init__(
+        self, number: int, node: str, process: "subprocess.Popen[bytes]", channel: socket.socket, progress: Progress
+    ) -> None:
+        self.number: Final = number
+        self.node: Final = node
+        self.process: Final = process
+        self.pid: Final = process.pid
+        self.channel: Final = channel
+        self.progress: Final = progress
+        self.inbox: Final = frames.Inbox()
+        self.out: Final = bytearray()
+        """Bytes that the socket has not taken yet."""
+        self.known: Final[set[int]] = set()
+        """Functions it has."""
+        self.outbox: list[Job] = []
+        """Calls to be sent when the journal has them."""
+        self.sent: Final[deque[Job]] = deque()
+        """Calls it has, in order; the first is running."""
+        self.ready: bool = False
+        self.resting: bool = False
+        """Whether it is among those with nothing to do."""
+        self.idle_since: float = 0.0
+        self.heard_at: float = 0.0
+        """When it last ended something or was given something to do."""
+        self.purging: bool = False
+        """Whether calls were taken back and it has not said yet that it knows."""
+        self.doom: str = ""
+        """Why it was killed, if we did it."""
+
+    @property
+    def is_free(self) -> bool:
+        return not self.sent and not self.outbox and not self.doom
+
+
+class Workforce:
+    """All workers, by node."""
+
+    def __init__(self, nodes: list[LocalNode], spool: Spool, initializer: bytes, selector: DefaultSelector) -> None:
+        self._nodes: Final = {node.name: node for node in nodes}
+        self._spool: Final = spool
+        self._initializer: Final = initializer
+        self._selector: Final = selector
+        self._free: Final[dict[str, list[WorkerProcess]]] = {node.name: [] for node in nodes}
+        self.workers: Final[dict[int, WorkerProcess]] = {}
+        self._functions: Final[dict[str, int]] = {}
+        """Numbers of functions, by digest: short names for the socket."""
+        self._started: int = 0
+        self._lifeline: Final = os.pipe()
+        os.set_inheritable(self._lifeline[0], False)
+
+    # -- who does it ---------------------------------------------------------------------------------------------------
+
+    def take(self, node: str) -> WorkerProcess:
+        """A worker of this node with nothing to do: a warm one, or a new one."""
+        free = self._free[node]
+        while free:
+            worker = free.pop()
+            worker.resting = False
+            if worker.number in self.workers and worker.is_free:
+                return worker
+        return self._start(self._nodes[node])
+
+    def rest(self, worker: WorkerProcess, now: float) -> None:
+        """It has nothing to do."""
+        if not worker.resting:
+            worker.resting = True
+            worker.idle_since = now
+            self._free[worker.node].append(worker)
+
+    def idle(self) -> Iterator[WorkerProcess]:
+        for free in self._free.values():
+            yield from (worker for worker in free if worker.is_free)
+
+    def _start(self, node: LocalNode) -> WorkerProcess:
+        self._started += 1
+        number = self._started
+        progress = Progress.create(self._spool.path(f"worker-{os.getpid()}-{number}"))
+        ours, theirs = socket.socketpair()
+        arguments = [sys.executable, "-m", "wattloom.local.worker", str(theirs.fileno()), str(self._lifeline[0])]
+        environment = dict(os.environ)
+        process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(), self._lifeline[0]),
+            start_new_session=True,
+            env=environment | {"PYTHONPATH": os.pathsep.join([PACKAGE_FOLDER, *_path_of(environment)])},
+        )
+        theirs.close()
+        ours.setblocking(False)
+        worker = WorkerProcess(number, node.name, process, ours, progress)
+        self.workers[number] = worker
+        self._selector.register(ours, EVENT_READ, worker)
+        hello = Hello(
+            path=[entry or os.getcwd() for entry in sys.path],
+            folder=os.getcwd(),
+            progress=str(progress.path),
+            spool=str(self._spool.folder),
+            initializer=self._initializer,
+            environment=environment,
+            cores=node.cores,
+            slowdown=node.slowdown,
+        )
+        self._write(worker, frames.frame(frames.HELLO, ENCODE(hello)))
+        return worker
+
+    # -- talking -------------------------------------------------------------------------------------------------------
+
+    def send(self, worker: WorkerProcess, jobs: list[Job], now: float) -> None:
+        """Calls to make, in this order."""
+        out = bytearray()
+        calls: list[CallFrame] = []
+        for job in jobs:
+            number = self._functions.setdefault(job.digest, len(self._functions))
+            if number not in worker.known:
+                worker.known.add(number)
+                out += frames.frame(frames.FUNCTION, ENCODE((number, job.blob)))
+            calls.append(CallFrame(job.number, number, job.args, job.spool))
+            job.sent_at = now
+        worker.sent.extend(jobs)
+        worker.heard_at = now
+        out += frames.frame(frames.CALLS, ENCODE(calls))
+        self._write(worker, out)
+
+    def purge(self, worker: WorkerProcess, last: int) -> None:
+        """Have it forget the calls up to this number that it has not begun."""
+        worker.purging = True
+        self._write(worker, frames.frame(frames.PURGE, ENCODE(last)))
+
+    def purged(self, worker: WorkerProcess) -> None:
+        worker.purging = False
+        worker.progress.limit = NO_LIMIT
+
+    def _write(self, worker: WorkerProcess, data: bytes | bytearray) -> None:
+        if worker.out:
+            worker.out.extend(data)
+            return
+        sent = self._write_some(worker, data)
+        if sent < len(data):
+            worker.out.extend(memoryview(data)[sent:])
+            self._selector.modify(worker.channel, EVENT_READ | EVENT_WRITE, worker)
+
+    def write_on(self, worker: WorkerProcess) -> None:
+        """Its socket takes more."""
+        sent = self._write_some(worker, worker.out)
+        del worker.out[:sent]
+        if not worker.out:
+            self._selector.modify(worker.channel, EVENT_READ, worker)
+
+    @staticmethod
+    def _write_some(worker: WorkerProcess, data: bytes | bytearray) -> int:
+        try:
+            return worker.channel.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            return len(data)  # it is dying: we shall read it from the socket
+
+    def read(self, worker: WorkerProcess) -> list[tuple[int, bytes]] | None:
+        """What it said; None: it is gone."""
+        try:
+            data = worker.channel.recv(READ_AT_ONCE)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        return list(worker.inbox.frames(data)) if data else None
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def kill(self, worker: WorkerProcess, why: str) -> None:
+        """It and the processes it started. That it is gone will be read from its socket."""
+        worker.doom = worker.doom or why
+        with suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)
+
+    def bury(self, worker: WorkerProcess) -> str:
+        """It is gone: tidy up, and say what happened to it."""
+        self._selector.unregister(worker.channel)
+        worker.channel.close()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(worker.pid, signal.SIGKILL)  # what it started, if anything is left
+        code = worker.process.wait()
+        del self.workers[worker.number]
+        with suppress(ValueError):
+            self._free[worker.node].remove(worker)
+        return worker.doom or how_it_died(code)
+
+    def forget(self, worker: WorkerProcess) -> None:
+        """Nobody will ask any more how far it came."""
+        worker.progress.close()
+        worker.progress.path.unlink(missing_ok=True)
+
+    def stop(self, worker: WorkerProcess) -> None:
+        """Let it end by itself."""
+        worker.doom = "it was told to stop"
+        self._write(worker, frames.frame(frames.STOP, b""))
+
+    def close(self) -> None:
+        """End all of them: those that do nothing by themselves, the others at once."""
+        for worker in list(self.workers.values()):
+            if worker.sent or not worker.ready:
+                self.kill(worker, "the executor was closed")
+            else:
+                self.stop(worker)
+                with suppress(OSError):
+                    worker.channel.shutdown(socket.SHUT_WR)
+        for worker in list(self.workers.values()):
+            try:
+                worker.process.wait(STOPPING_S)
+            except subprocess.TimeoutExpired:
+                self.kill(worker, "it did not stop")
+            self.bury(worker)
+            self.forget(worker)
+        for end in self._lifeline:
+            os.close(end)
+
+
+def _path_of(environment: dict[str, str]) -> list[str]:
+    return [environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else []
+
+
+def how_it_died(code: int) -> str:
+    """In words."""
+    if code >= 0:
+        return f"its worker ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"its worker was killed by {name}"

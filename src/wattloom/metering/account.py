@@ -1,0 +1,238 @@
+"""Who used the machine's joules: the account a backend keeps while it runs calls.
+
+Owns the interval between two good readings and closes it. Used by one thread. Reads the meter and CPU times, and has no
+clock: `sample(now)` is told the time.
+
+A call may run through many intervals, and its worker reports its CPU time once, at its end. At every closed interval
+the CPU time of a busy worker that no ended call accounts for is paid for and put into the worker's pool; calls that end
+later draw on the pool first and pay only for the rest. So nothing is paid for twice, and a part that proves not to have
+been the call's (the worker's own work between calls) becomes overhead.
+"""
+
+from collections.abc import Iterable
+from math import hypot
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from wattloom.cluster.profile import MachineProfile
+from wattloom.energy.forecast import Unknown
+from wattloom.metering.attribution import Call, Charged, Price, charge, charge_one, price_of, to_grain, with_late
+from wattloom.metering.idle import IdleDraw
+from wattloom.metering.proc import TICK_S, busy_seconds, process_seconds
+from wattloom.metering.protocol import Meter, Sample
+from wattloom.metering.unclaimed import Unclaimed
+from wattloom.metering.usage import Totals, Usage
+from wattloom.metering.worker import Worker
+
+PROC: Final = Path("/proc")
+MOST_WAITING_S: Final = 600.0
+"""After so long without a good reading the calls that wait for one are given up: memory is not for ever."""
+NOT_READ: Final = "the meter had not been read when the call began"
+SPANNED: Final = "the call ran through a time for which the meter has no reading"
+
+
+class Account:
+    """Shares out what a meter counts. Call `sample` once before the first call, then about once a second."""
+
+    def __init__(self, meter: Meter, machine_profile: MachineProfile, *, proc: Path = PROC) -> None:
+        self.meter = meter
+        self.totals = Totals()
+        self._proc = proc
+        self._idle = IdleDraw(machine_profile, meter.quantity)
+        self._tick_s = TICK_S * machine_profile.threads**0.5
+        self._workers: dict[int, Worker] = {}
+        self._gone: list[Worker] = []
+        self._unclaimed = Unclaimed()
+        self._last: Sample | None = None
+        self._since: float | None = None
+        """When the open interval began."""
+        self._busy_s = 0.0
+        self._own_s = 0.0
+        self._held_j = 0.0
+
+    # -- what the backend tells ----------------------------------------------------------------------------------
+
+    def worker_started(self, worker: int) -> None:
+        """A new process with this id: all its CPU time falls into the present interval."""
+        self._workers[worker] = Worker(self._proc / str(worker))
+
+    def worker_gone(self, worker: int) -> None:
+        """It has ended or is about to be reaped. Best said before reaping, while its CPU time can still be read."""
+        gone = self._workers.pop(worker, None)
+        if gone is not None:
+            gone.look()
+            gone.gone = True
+            self._gone.append(gone)
+
+    def ended(self, worker: int, task: str, function: str, cpu_s: float) -> None:
+        """A call ended; `cpu_s` is all its CPU time, from its start, with the children it waited for."""
+        try:
+            self._workers[worker].ended.append((task, function, cpu_s))
+        except KeyError:
+            self._gone_one(worker).ended.append((task, function, cpu_s))
+
+    def ended_many(self, worker: int, calls: Iterable[Call]) -> None:
+        """Several calls ended on a worker, in this order: (task, function, CPU seconds) each."""
+        try:
+            self._workers[worker].ended.extend(calls)
+        except KeyError:
+            self._gone_one(worker).ended.extend(calls)
+
+    def running(self, worker: int, task: str, function: str) -> None:
+        """What a worker runs now. Holds until that call has ended, or something else is said."""
+        known = self._workers.get(worker)
+        if known is not None:
+            known.run(task, function)
+
+    def idle(self, worker: int) -> None:
+        """The worker runs nothing now."""
+        known = self._workers.get(worker)
+        if known is not None:
+            known.running = None
+
+    def _gone_one(self, worker: int) -> Worker:
+        """A worker whose end was told before that of its call."""
+        folder = self._proc / str(worker)
+        gone = next((gone for gone in self._gone if gone.folder == folder), None)
+        if gone is None:
+            gone = Worker(folder, gone=True)
+            self._gone.append(gone)
+        return gone
+
+    # -- the interval --------------------------------------------------------------------------------------------
+
+    def sample(self, now: float) -> Usage:
+        """Read the meter and close the interval. Without a good reading it stays open, and the next one covers it."""
+        reading, last = self.meter.read(now), self._last
+        if isinstance(reading, Unknown):
+            return self._without(now, reading.reason)
+        busy = reading.busy_s if reading.busy_s is not None else busy_seconds(self._proc)
+        if busy is None:
+            return self._without(now, f"{self._proc / 'stat'} does not say how busy the CPUs are")
+        if last is not None and reading.epoch == last.epoch and reading.time <= last.time:
+            return self._open("no time has passed since the last reading")
+        if last is None:
+            usage = self._begin(reading.time)
+        elif reading.epoch != last.epoch or reading.joules < last.joules:
+            usage = self._give_up(reading.time - last.time, "the meter's count broke off")
+        else:
+            usage = self._close(last, reading, max(busy - self._busy_s, 0.0))
+        self._last, self._busy_s, self._since = reading, busy, reading.time
+        return usage
+
+    def _begin(self, now: float) -> Usage:
+        """The first reading, or the first after all was given up."""
+        usage = self._give_up(now - self._since if self._since is not None else 0.0, NOT_READ)
+        return usage if usage.unknown or usage.seconds else replace(usage, meter_j=0.0, problem="")
+
+    def _without(self, now: float, reason: str) -> Usage:
+        """There is no reading: wait for the next, but not for ever."""
+        self._since = now if self._since is None else self._since
+        waited = now - self._since
+        if waited <= MOST_WAITING_S:
+            return self._open(reason, waited)
+        self._last, self._since = None, now
+        return self._give_up(waited, reason)
+
+    def _open(self, reason: str, seconds: float = 0.0) -> Usage:
+        held = self._held_j
+        return Usage(seconds, self.meter.provenance, None, held_j=held, held_before_j=held, problem=reason)
+
+    def _give_up(self, seconds: float, reason: str) -> Usage:
+        """These joules will never be known, nor those of the calls that ended or ran meanwhile."""
+        self._own_used()
+        unknown: list[str] = []
+        for worker in (*self._workers.values(), *self._gone):
+            worker.look()
+            worker.weigh()
+            unknown += [task for task, _, _ in worker.ended]
+            if worker.gone and worker.running is not None:
+                unknown.append(worker.running[0])
+            worker.pool.empty()
+            worker.broken = worker.running is not None
+            worker.close()
+        self._gone.clear()
+        was = self.totals
+        self.totals = replace(
+            was, unknown_s=was.unknown_s + seconds, unknown_calls=was.unknown_calls + len(unknown), held_j=self._held_j
+        )
+        return replace(self._open(reason, seconds), unknown=tuple(unknown))
+
+    def _close(self, last: Sample, reading: Sample, busy_s: float) -> Usage:
+        seconds = reading.time - last.time
+        meter_j = to_grain(reading.joules) - to_grain(last.joules)
+        own_s = self._own_used()
+        workers = [*self._workers.values(), *self._gone]
+        unknown: list[str] = []
+        for worker in workers:
+            worker.look()
+            unknown += worker.give_up_broken()
+            worker.weigh()
+        ran_s = own_s + sum(worker.used_s for worker in workers)
+        self._idle.learn(meter_j / seconds, busy_s / seconds)
+        spread_j = hypot(last.resolution_j, reading.resolution_j)
+        price = price_of(meter_j, spread_j, self._idle.watts, seconds, busy_s, ran_s, self._tick_s)
+        charged = Charged()
+        overhead_j = own_s * price.joules + self._charge(workers, price, max(price.busy_s - ran_s, 0.0), charged)
+        usage = self._settle(seconds, meter_j, price, charged, overhead_j)
+        if unknown:
+            usage = replace(usage, problem=SPANNED, unknown=tuple(unknown))
+        self.totals = self.totals.plus(usage)
+        return usage
+
+    def _own_used(self) -> float:
+        """CPU seconds of this process since it was last asked."""
+        total = process_seconds(self._proc / "self") or 0.0
+        used = max(total - self._own_s, 0.0)
+        self._own_s += used
+        return used
+
+    def _charge(self, workers: list[Worker], price: Price, free_s: float, charged: Charged) -> float:
+        """Charge every worker's calls; the joules of the workers' own overhead. `free_s`: busy, and nobody's yet."""
+        late_s = sum(worker.late_s for worker in workers)
+        here_s = min(late_s, free_s)
+        then_s, then_j = self._unclaimed.take(late_s - here_s) if late_s > here_s else (0.0, 0.0)
+        found_s, found_j = here_s + then_s, here_s * price.joules + then_j
+        overhead_j = 0.0
+        for worker in workers:
+            share = worker.late_s / late_s if late_s > 0.0 else 0.0
+            special = price
+            if share > 0.0:
+                special = with_late(price, worker.used_s, worker.late_s, found_s * share, found_j * share)
+            charge(worker.ended, worker.pool, special, self.meter.model_error, charged)
+            overhead_j += self._keep_or_drop(worker, price, charged)
+            worker.close()
+        self._gone.clear()
+        self._unclaimed.add(free_s - here_s, (free_s - here_s) * price.joules)
+        self._unclaimed.release(max((worker.age for worker in self._workers.values()), default=0))
+        return overhead_j
+
+    def _keep_or_drop(self, worker: Worker, price: Price, charged: Charged) -> float:
+        """What no ended call has claimed is kept for the running one; else it was overhead, and is returned."""
+        overhead_j = 0.0
+        if worker.ended or worker.running is None:
+            overhead_j = worker.pool.empty()[1]
+        if worker.running is None:
+            return overhead_j + worker.rest_s * price.joules
+        worker.pool.add(worker.rest_s, price)
+        if worker.gone:  # it died at work: what it had used is the task's, though no call came to its end
+            _, joules, variance = worker.pool.empty()
+            charge_one(charged, worker.running[0], joules, hypot(self.meter.model_error * joules, variance**0.5))
+        return overhead_j
+
+    def _settle(self, seconds: float, meter_j: float, price: Price, charged: Charged, overhead_j: float) -> Usage:
+        """The record of the interval, with parts that add up."""
+        before = self._held_j
+        self._held_j = to_grain(sum(each.pool.joules for each in self._workers.values()) + self._unclaimed.joules)
+        return Usage(
+            seconds,
+            self.meter.provenance,
+            meter_j,
+            idle_j=price.idle_j,
+            held_j=self._held_j,
+            held_before_j=before,
+            tasks=charged.tasks,
+            functions=charged.functions,
+        ).balanced(to_grain(charged.joules), to_grain(overhead_j))

@@ -1,0 +1,146 @@
+"""The profile of the machine we run on: what of it this process may use, as the kernel tells.
+
+Owns how /proc and the control groups are asked. The power curve comes from `curves`.
+"""
+
+import platform
+import re
+from contextlib import suppress
+from math import floor
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wattloom.cluster.profile import MachineProfile
+from wattloom.metering.curves import with_curve
+
+PROC: Final = Path("/proc")
+CGROUPS: Final = Path("/sys/fs/cgroup")
+ARM_PARTS: Final = {
+    "0xd03": "cortex-a53",
+    "0xd08": "cortex-a72",
+    "0xd0b": "cortex-a76",
+    "0xd0c": "neoverse-n1",
+    "0xd40": "neoverse-v1",
+    "0xd49": "neoverse-n2",
+    "0xd4f": "neoverse-v2",
+    "0xac3": "ampere-1",
+}
+"""ARM's processors do not give their names in /proc/cpuinfo, only the numbers of their parts."""
+_NOISE: Final = re.compile(
+    r"\((r|tm)\)|\d+th gen\b|\b(intel|amd|cpu|processor|\d+-core|with radeon.*)\b|@.*", re.IGNORECASE
+)
+
+
+def this_machine(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineProfile:
+    """This machine, as far as affinity and control groups let us use it, with the best power curve there is."""
+    processors = _processors(proc)
+    allowed = allowed_cpus(proc) or frozenset(range(max(len(processors), 1)))
+    usable = {cpu: facts for cpu, facts in processors.items() if cpu in allowed}
+    packages = {facts.get("physical id", "0") for facts in usable.values()}
+    cores = {(facts.get("physical id", "0"), facts.get("core id", str(cpu))) for cpu, facts in usable.items()}
+    threads = len(allowed)
+    quota = _quota(proc, cgroups)
+    if quota is not None:
+        threads = max(1, min(threads, floor(quota)))
+    facts = next(iter(usable.values()), {})
+    bare = MachineProfile(
+        name=slug(facts),
+        arch=platform.machine(),
+        cores=max(1, min(len(cores) or threads, threads)),
+        threads=threads,
+        memory=_memory(proc, cgroups),
+    )
+    if bare.threads > bare.cores:  # with few threads per core the usual slow-down may promise less than nothing
+        bare = msgspec.structs.replace(bare, smt_slowdown=min(bare.smt_slowdown, bare.threads / bare.cores))
+    return with_curve(bare, len(packages) or 1, "hypervisor" in facts.get("flags", "").split())
+
+
+def allowed_cpus(proc: Path = PROC) -> frozenset[int] | None:
+    """The CPUs this process may run on. None: the kernel does not say."""
+    try:
+        text = (proc / "self" / "status").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^Cpus_allowed_list:\s*(\S+)", text, re.MULTILINE)
+    return frozenset(_listed(found[1])) if found else None
+
+
+def slug(facts: dict[str, str]) -> str:
+    """`Intel(R) Xeon(R) CPU E5-2699 v4 @ 2.20GHz` is `xeon-e5-2699v4`, as the catalogue writes it."""
+    model = facts.get("model name") or ARM_PARTS.get(facts.get("CPU part", ""), "")
+    plain = re.sub(r"\s+v(\d)\b", r"v\1", _NOISE.sub(" ", model).strip(), flags=re.IGNORECASE)
+    return re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-") or "unknown-cpu"
+
+
+# -- what the kernel tells -------------------------------------------------------------------------------------------
+
+
+def _processors(proc: Path) -> dict[int, dict[str, str]]:
+    """The blocks of /proc/cpuinfo by number."""
+    try:
+        text = (proc / "cpuinfo").read_text()
+    except OSError:
+        return {}
+    blocks = [dict(_pairs(block)) for block in text.split("\n\n")]
+    return {int(block["processor"]): block for block in blocks if block.get("processor", "").isdigit()}
+
+
+def _pairs(block: str) -> list[tuple[str, str]]:
+    lines = (line.partition(":") for line in block.splitlines())
+    return [(name.strip(), value.strip()) for name, _, value in lines]
+
+
+def _listed(text: str) -> list[int]:
+    """`0-2,5` is 0, 1, 2, 5."""
+    ranges = [(first, last or first) for first, _, last in (part.partition("-") for part in text.split(","))]
+    return [cpu for first, last in ranges for cpu in range(int(first), int(last) + 1)]
+
+
+def _memory(proc: Path, cgroups: Path) -> int:
+    try:
+        found = re.search(r"^MemTotal:\s*(\d+) kB", (proc / "meminfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    total = int(found[1]) * 1024 if found else 0
+    limits = [int(text) for text in _settings(proc, cgroups, "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    return min([total, *limits]) if total else 0
+
+
+def _quota(proc: Path, cgroups: Path) -> float | None:
+    """The least number of CPUs that a control group around us grants."""
+    granted: list[float] = []
+    for text in _settings(proc, cgroups, "cpu.max", "cpu.cfs_quota_us"):
+        quota, _, period = text.partition(" ")
+        if quota.isdigit() and int(quota) > 0:
+            granted.append(int(quota) / int(period or 100_000))  # version 1 keeps the period in another file
+    return min(granted, default=None)
+
+
+def _settings(proc: Path, cgroups: Path, second: str, first: str) -> list[str]:
+    """A setting of every control group around this process, in version 2 and in version 1."""
+    try:
+        lines = (proc / "self" / "cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found: list[str] = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            found += _upwards(cgroups, path, second)
+        elif first.partition(".")[0] in controllers.split(","):
+            found += _upwards(cgroups / first.partition(".")[0], path, first)
+    return found
+
+
+def _upwards(root: Path, path: str, setting: str) -> list[str]:
+    """The setting in the group's folder and in all above it. In a container the path may not exist: then the root's."""
+    folder = root / path.lstrip("/")
+    found: list[str] = []
+    for place in (folder, *folder.parents):
+        with suppress(OSError):
+            found.append((place / setting).read_text().strip())
+        if place == root:
+            break
+    return found

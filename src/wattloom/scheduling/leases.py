@@ -1,0 +1,89 @@
+"""Leases: one decision for many equal, short tasks that run one after another on one share of a node.
+
+Owns who holds a share, who stands behind him, and how the share is handed on. Decides nothing: a lease begins where the
+policy has placed a task, and tasks are placed behind it only when there is no room for them anywhere.
+"""
+
+from typing import Final
+
+from wattloom.cluster.node_class import Mode
+from wattloom.cluster.site import NodeState
+from wattloom.prediction.outlook import Outlook
+from wattloom.scheduling.lease_terms import LeaseTerms
+from wattloom.scheduling.state import Lease, Stage, TaskRecord
+from wattloom.workload.shape import Shape
+
+
+class Leases:
+    """All leases, by shape."""
+
+    def __init__(self, terms: LeaseTerms | None) -> None:
+        self.terms: Final = terms
+        self._seconds: Final[float] = 0.0 if terms is None else terms.seconds
+        self._ahead_s: Final[float] = 0.0 if terms is None else terms.ahead_s
+        self._most: Final[int] = 0 if terms is None else terms.most
+        self.by_shape: dict[int, list[Lease]] = {}
+
+    def open(self, record: TaskRecord, node: NodeState, outlook: Outlook, time: float) -> None:
+        """The policy has placed a task: if it is short and free to follow, others may follow it."""
+        if outlook.alone <= 0.0 or outlook.seconds > self._ahead_s or record.shape.waits:
+            return
+        lease = Lease(record, node, outlook, time + self._seconds)
+        record.lease = lease
+        self.by_shape.setdefault(record.shape.index, []).append(lease)
+
+    def roomiest(self, shape: Shape, time: float) -> Lease | None:
+        """The lease of this shape with the least work behind it, if one takes more."""
+        best: Lease | None = None
+        for lease in self.by_shape.get(shape.index, ()):
+            if self.takes_more(lease, time) and (best is None or len(lease.behind) < len(best.behind)):
+                best = lease
+        return best
+
+    def takes_more(self, lease: Lease, time: float) -> bool:
+        count = len(lease.behind)
+        if time >= lease.until or count >= self._most or lease.node.mode != Mode.AWAKE:
+            return False
+        return count * lease.outlook.seconds < self._ahead_s
+
+    def put_behind(self, record: TaskRecord, lease: Lease) -> None:
+        record.stage = Stage.BEHIND
+        record.node = lease.node.name
+        record.lease = lease
+        record.outlook = lease.outlook
+        record.cost = lease.cost
+        lease.behind[record.name] = record
+
+    def step_out(self, record: TaskRecord, lease: Lease) -> None:
+        """Undo of `put_behind`: it did not wait for its turn."""
+        del lease.behind[record.name]
+        record.lease = None
+        record.node = ""
+        record.outlook = None
+        record.cost = None
+
+    def hand_on(self, record: TaskRecord, lease: Lease) -> TaskRecord | None:
+        """The holder has gone: the first behind it has the share now. None: nobody was there, the lease is over."""
+        record.lease = None
+        if not lease.behind:
+            self.by_shape[lease.shape.index].remove(lease)
+            return None
+        name = next(iter(lease.behind))
+        successor = lease.behind.pop(name)
+        lease.holder = successor
+        if successor.stage == Stage.BEHIND:
+            successor.stage = Stage.RUNNING if successor.started else Stage.PLACED
+        return successor
+
+    def abandon(self, lease: Lease) -> list[TaskRecord]:
+        """The node is gone: everybody behind, who now stands nowhere."""
+        self.by_shape[lease.shape.index].remove(lease)
+        lease.holder.lease = None
+        behind = list(lease.behind.values())
+        for record in behind:
+            self.step_out(record, lease)
+        return behind
+
+    def forget(self, shape: Shape) -> None:
+        """No task of this shape is left."""
+        self.by_shape.pop(shape.index, None)

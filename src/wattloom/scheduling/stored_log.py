@@ -1,0 +1,123 @@
+"""Logs that stand in a journal, run by run: where they are in the file, and how to read them.
+
+Owns the part of a journal that is the engine's log (tables `runs` and `log`) and the marks by which a journal is known.
+Reads only, also while a program writes; writing is the journal's own work, and what else it holds is not known here.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from wattloom.errors import LogError
+
+APPLICATION: Final = 0x5774_6C6D
+"""SQLite's `application_id` of every journal."""
+JOURNAL_VERSION: Final = 1
+"""SQLite's `user_version`: the version of the tables."""
+ROWS_PER_RUN: Final = 1 << 40
+"""The rows of run n have ids from n times this on: no index is needed to find them."""
+ROWS_AT_ONCE: Final = 64
+"""Rows read together: between two such reads the program that writes may tidy up its file."""
+WAIT_S: Final = 5.0
+
+
+class StoredLog:
+    """The log of one run. Raises LogError if there is no such run."""
+
+    def __init__(self, path: Path, run: int | None = None) -> None:
+        self.path: Final = path
+        with closing(read_only(path)) as connection:
+            try:
+                self.run, self.header = _find(connection, path, run)
+                first, last = rows_of(self.run)
+                self._rows, self._last = connection.execute(
+                    "SELECT count(*), coalesce(max(id), 0) FROM log WHERE id BETWEEN ? AND ?", (first, last)
+                ).fetchone()
+            except sqlite3.Error as problem:
+                raise LogError(str(path), f"cannot be read: {problem}") from problem
+
+    def chunks(self) -> Iterator[bytes]:
+        """What was written up to now, in order: each chunk some whole lines."""
+        with closing(read_only(self.path)) as connection:
+            after, seen = rows_of(self.run)[0] - 1, 0
+            while rows := _some_rows(connection, self.path, after, self._last):
+                for _, records in rows:
+                    yield records
+                after = rows[-1][0]
+                seen += len(rows)
+        if seen != self._rows:
+            raise LogError(str(self.path), f"run {self.run} was pruned while it was read")
+
+    def lines(self) -> Iterator[bytes]:
+        for chunk in self.chunks():
+            for line in chunk.split(b"\n"):
+                if line:
+                    yield line + b"\n"
+
+
+def rows_of(run: int) -> tuple[int, int]:
+    """First and last id that rows of a run can have."""
+    return run * ROWS_PER_RUN, (run + 1) * ROWS_PER_RUN - 1
+
+
+def is_journal(path: Path) -> bool:
+    """Whether this file is a journal.
+
+    SQLite is asked, and the file is not opened otherwise: closing a file takes away all locks of the process on it,
+    also those by which a journal that this very process writes is safe.
+    """
+    if not path.is_file():
+        return False
+    try:
+        with closing(read_only(path)) as connection:
+            return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION)
+    except (sqlite3.Error, LogError):
+        return False
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing. In a folder nobody may write to, SQLite needs to be told that nobody does."""
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    for suffix in ("", "&immutable=1"):
+        connection = sqlite3.connect(address + suffix, uri=True, isolation_level=None, timeout=WAIT_S)
+        try:
+            connection.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.OperationalError as problem:
+            connection.close()
+            if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN or suffix:
+                raise LogError(str(path), f"cannot be read: {problem}") from problem
+        except sqlite3.Error:
+            connection.close()
+            raise
+        else:
+            return connection
+    raise AssertionError("one of the two ways returns or raises")
+
+
+def _find(connection: sqlite3.Connection, path: Path, run: int | None) -> tuple[int, bytes]:
+    """Number and header of the wanted run, or of the last one."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != JOURNAL_VERSION:
+        raise LogError(
+            str(path), f"is a journal of version {version}; this version of Wattloom reads {JOURNAL_VERSION}"
+        )
+    known = [row[0] for row in connection.execute("SELECT run FROM runs ORDER BY run")]
+    if not known:
+        raise LogError(str(path), "has no runs yet, or all were pruned")
+    wanted = known[-1] if run is None else run
+    if wanted not in known:
+        raise LogError(str(path), f"has no run {wanted}; it has {', '.join(map(str, known[-20:]))}")
+    header: bytes = connection.execute("SELECT header FROM runs WHERE run = ?", (wanted,)).fetchone()[0]
+    return wanted, header
+
+
+def _some_rows(connection: sqlite3.Connection, path: Path, after: int, last: int) -> list[tuple[int, bytes]]:
+    try:
+        return connection.execute(
+            "SELECT id, records FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", (after, last, ROWS_AT_ONCE)
+        ).fetchall()
+    except sqlite3.Error as problem:
+        raise LogError(str(path), f"cannot be read further: {problem}") from problem

@@ -1,0 +1,227 @@
+"""Settings, in groups, and where each value comes from.
+
+Defaults < `pyproject.toml` (`[tool.wattloom.local]`) < `wattloom.toml` (`[local]`), both in the working folder <
+environment (`WATTLOOM_LOCAL__KEY`) < what the caller gives. Owns the settings, their checks and the places where
+journals live by default. Knows neither what a journal is nor who uses a value.
+"""
+
+import hashlib
+import os
+import re
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args
+
+import msgspec
+
+from wattloom.errors import InputError
+
+PREFIX: Final = "WATTLOOM_"
+PROJECT_FILE: Final = "pyproject.toml"
+OWN_FILE: Final = "wattloom.toml"
+SUFFIX: Final = ".journal"
+INTERACTIVE: Final = "interactive"
+LONGEST_STEM: Final = 60
+PATHS: Final = ("journal",)
+"""Settings that are paths: `~` is the home folder in them."""
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+
+
+class SettingsError(InputError):
+    """A setting is unknown or has a wrong value. `field` says where it stands."""
+
+
+class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Running on this machine."""
+
+    journal: str = ""
+    """Path of the journal. Empty: one for each program, in the user's state folder."""
+    durability: Literal["process", "machine"] = "process"
+    """What accepted tasks survive: the end of the process, or also that of the machine (each commit then waits for the
+    disk)."""
+    retention_days: Positive = 14.0
+    """Runs that ended longer ago are removed from the journal."""
+    retention_megabytes: Positive = 512.0
+    """The oldest runs are removed from a journal that is larger."""
+    idle_timeout_s: Positive = 60.0
+    """A worker with nothing to do for so long is ended."""
+    max_workers: Count = 0
+    """Most worker processes at a time. 0: as many as there are cores to use."""
+    policy: str = "least-joules"
+    """Which policy decides, as `--policy` takes it."""
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All groups."""
+
+    local: Local = Local()
+
+
+def load_settings(
+    given: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings that hold here. `given` has groups of values that go before all others; None in it: not given."""
+    values: dict[str, dict[str, Any]] = {group: {} for group in _groups()}
+    for where, group, key, value, from_text in _found(
+        given or {}, folder or Path(), os.environ if environ is None else environ
+    ):
+        values[group][key] = _checked(where, group, key, value, from_text)
+    return msgspec.convert(values, Settings)
+
+
+# -- sources -----------------------------------------------------------------------------------------------------------
+
+Found = tuple[str, str, str, Any, bool]
+"""Where it stands, group, key, value, and whether that is text to be read."""
+
+
+def _found(given: Mapping[str, Mapping[str, Any]], folder: Path, environ: Mapping[str, str]) -> Iterator[Found]:
+    """Every value of every source; what comes later goes before what came earlier."""
+    project = _read(folder / PROJECT_FILE).get("tool", {}).get("wattloom", {})
+    yield from _in_tables(f"{PROJECT_FILE}: tool.wattloom.", project)
+    yield from _in_tables(f"{OWN_FILE}: ", _read(folder / OWN_FILE))
+    for name in sorted(environ):
+        group, mark, key = name.removeprefix(PREFIX).lower().partition("__")
+        if name.startswith(PREFIX) and mark:  # other variables with this prefix are no settings
+            yield name, _known_group(name, group), key, environ[name], True
+    for group, values in given.items():
+        for key, value in values.items():
+            if value is not None:
+                yield key, _known_group(group, group), key, value, False
+
+
+def _in_tables(prefix: str, tables: object) -> Iterator[Found]:
+    if not isinstance(tables, dict):
+        raise SettingsError(prefix.rstrip(". :"), f"must be a table, not {_kind(tables)}")
+    for group, values in tables.items():
+        _known_group(prefix + group, group)
+        if not isinstance(values, dict):
+            raise SettingsError(prefix + group, f"must be a table, not {_kind(values)}")
+        for key, value in values.items():
+            yield f"{prefix}{group}.{key}", group, key, value, False
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise SettingsError(path.name, f"is not TOML: {problem}") from problem
+    except OSError as problem:
+        raise SettingsError(path.name, f"cannot be read: {problem.strerror}") from problem
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def _groups() -> dict[str, type[msgspec.Struct]]:
+    return {field.name: field.type for field in msgspec.structs.fields(Settings)}
+
+
+def _known_group(where: str, group: str) -> str:
+    if group not in _groups():
+        raise SettingsError(where, f"no such group of settings{_known(group, _groups())}")
+    return group
+
+
+def _checked(where: str, group: str, key: str, value: Any, from_text: bool) -> Any:
+    fields = {field.name: field.type for field in msgspec.structs.fields(_groups()[group])}
+    if key not in fields:
+        raise SettingsError(where, f"no such setting{_known(key, fields)}")
+    if isinstance(value, Path) and fields[key] is str:
+        value = str(value)
+    try:
+        found = msgspec.convert(value.strip() if from_text else value, fields[key], strict=not from_text)
+    except msgspec.ValidationError as problem:
+        raise SettingsError(where, _in_words(str(problem), value, fields[key])) from problem
+    return os.path.expanduser(found) if key in PATHS else found
+
+
+def _in_words(problem: str, value: Any, wanted: Any) -> str:
+    """msgspec's complaint about a value, in the words of the file."""
+    shown = repr(value) if isinstance(value, str) else str(value)
+    if found := re.match(r"Expected `\w+` (>=|>|<=|<) (\S+)", problem):
+        bounds = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
+        return f"must be {bounds[found[1]]} {float(found[2]):g}, not {shown}"
+    if problem.startswith("Invalid enum value"):
+        choices = [str(choice) for choice in get_args(wanted)]
+        return f"must be {' or '.join(choices)}, not {shown}{_nearest(str(value), choices)}"
+    if found := re.match(r"Expected `(\w+)`", problem):
+        names = {"int": "a whole number", "float": "a number", "str": "text"}
+        return f"must be {names.get(found[1], found[1])}, not {shown if isinstance(value, str) else _kind(value)}"
+    return problem
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _known(name: str, known: Mapping[str, object]) -> str:
+    return f"{_nearest(name, list(known))}; there is {', '.join(known)}"
+
+
+def _kind(value: object) -> str:
+    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "a table"}
+    return names.get(type(value), type(value).__name__)
+
+
+# -- where journals live -----------------------------------------------------------------------------------------------
+
+
+def state_folder() -> Path:
+    """$XDG_STATE_HOME/wattloom, or ~/.local/state/wattloom; for a user without a home, a folder of temporary files."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(given):  # the XDG specification has relative ones ignored
+        return Path(given) / "wattloom"
+    try:
+        return Path.home() / ".local" / "state" / "wattloom"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"wattloom-{os.getuid()}"
+
+
+def program_path() -> str:
+    """Full path of the script that runs; empty: there is none, as in a notebook or at a prompt."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.realpath(main) if main else ""
+
+
+def default_journal(program: str | None = None, number: int = 1) -> Path:
+    """Where a program's journal is, unless a setting says otherwise. Where several of that program run at a time, the
+    second has number 2, and so on."""
+    path = program_path() if program is None else program
+    name = INTERACTIVE
+    if path:
+        script = Path(path)
+        stem = script.parent.name if script.stem == "__main__" else script.stem
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem)[:LONGEST_STEM].strip("-.") or "program"
+        name = f"{plain}-{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()[:8]}"
+    return state_folder() / (f"{name}{SUFFIX}" if number == 1 else f"{name}-{number}{SUFFIX}")
+
+
+def journals() -> list[Path]:
+    """All journals in the state folder, the one used last first."""
+    folder = state_folder()
+    return sorted(folder.glob(f"*{SUFFIX}"), key=_used, reverse=True) if folder.is_dir() else []
+
+
+def _used(journal: Path) -> float:
+    """When it was last written: what is new stands in the file beside it first."""
+    times = [0.0]
+    for path in (journal, journal.with_name(journal.name + "-wal")):
+        try:
+            times.append(path.stat().st_mtime)
+        except OSError:
+            continue
+    return max(times)

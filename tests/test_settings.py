@@ -1,0 +1,194 @@
+"""Settings come from where they are said to come from, and a wrong one is named with what is right."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wattloom.errors import InputError
+from wattloom.settings import (
+    Local,
+    Settings,
+    SettingsError,
+    default_journal,
+    journals,
+    load_settings,
+    program_path,
+    state_folder,
+)
+
+DOCS = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
+
+
+def load(folder: Path, **environ: str) -> Local:
+    return load_settings(folder=folder, environ=environ).local
+
+
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+    assert load_settings(folder=tmp_path, environ={}) == Settings()
+
+
+def test_each_source_goes_before_the_one_below_it(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "x"\n'
+        '[tool.wattloom.local]\nretention_days = 1\nmax_workers = 1\npolicy = "a"\njournal = "a"\n'
+    )
+    assert load(tmp_path) == Local(retention_days=1.0, max_workers=1, policy="a", journal="a")
+    (tmp_path / "wattloom.toml").write_text('[local]\nmax_workers = 2\npolicy = "b"\njournal = "b"\n')
+    assert load(tmp_path) == Local(retention_days=1.0, max_workers=2, policy="b", journal="b")
+    environ = {"WATTLOOM_LOCAL__POLICY": "c", "WATTLOOM_LOCAL__JOURNAL": "c"}
+    assert load(tmp_path, **environ) == Local(retention_days=1.0, max_workers=2, policy="c", journal="c")
+    given: dict[str, dict[str, object]] = {"local": {"journal": Path("d"), "policy": None}}
+    assert load_settings(given, folder=tmp_path, environ=environ).local == Local(
+        retention_days=1.0, max_workers=2, policy="c", journal="d"
+    )
+
+
+def test_text_of_the_environment_is_read_as_the_setting_wants_it(tmp_path: Path) -> None:
+    environ = {
+        "WATTLOOM_LOCAL__RETENTION_DAYS": "0.5",
+        "WATTLOOM_LOCAL__MAX_WORKERS": " 3 ",
+        "WATTLOOM_LOCAL__POLICY": "7",
+        "WATTLOOM_LOCAL__DURABILITY": "machine",
+    }
+    assert load(tmp_path, **environ) == Local(retention_days=0.5, max_workers=3, policy="7", durability="machine")
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load(tmp_path, WATTLOOM_LOCAL__JOURNAL="~/work.journal").journal == str(tmp_path / "work.journal")
+
+
+def test_other_variables_with_the_prefix_are_no_settings(tmp_path: Path) -> None:
+    assert load(tmp_path, WATTLOOM_COMPILE="1", LOCAL__POLICY="x") == Local()
+
+
+WRONG = [
+    (
+        "retention_day = 3",
+        "retention_day",
+        r"no such setting \(did you mean retention_days\?\); there is journal, dura",
+    ),
+    ("xyz = 3", "xyz", r"no such setting; there is journal"),
+    ('max_workers = "many"', "max_workers", "must be a whole number, not 'many'"),
+    ("max_workers = 1.5", "max_workers", "must be a whole number, not a number"),
+    ("max_workers = true", "max_workers", "must be a whole number, not true or false"),
+    ("max_workers = -1", "max_workers", "must be at least 0, not -1"),
+    ("retention_days = 0", "retention_days", "must be above 0, not 0"),
+    ("retention_days = nan", "retention_days", "must be above 0, not nan"),
+    ('retention_days = "3"', "retention_days", "must be a number, not '3'"),
+    ("policy = 3", "policy", "must be text, not a number"),
+    ('durability = "proces"', "durability", r"must be process or machine, not 'proces' \(did you mean process\?\)"),
+]
+
+
+@pytest.mark.parametrize(("line", "key", "problem"), WRONG)
+def test_a_wrong_value_in_a_file_is_named(tmp_path: Path, line: str, key: str, problem: str) -> None:
+    (tmp_path / "wattloom.toml").write_text(f"[local]\n{line}\n")
+    with pytest.raises(SettingsError, match=rf"wattloom\.toml: local\.{key}: {problem}"):
+        load(tmp_path)
+    (tmp_path / "wattloom.toml").unlink()
+    (tmp_path / "pyproject.toml").write_text(f"[tool.wattloom.local]\n{line}\n")
+    with pytest.raises(SettingsError, match=rf"pyproject\.toml: tool\.wattloom\.local\.{key}: {problem}"):
+        load(tmp_path)
+
+
+def test_a_wrong_variable_is_named_as_it_is_written(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="WATTLOOM_LOCAL__MAX_WORKERS: must be a whole number, not 'many'"):
+        load(tmp_path, WATTLOOM_LOCAL__MAX_WORKERS="many")
+    with pytest.raises(SettingsError, match=r"WATTLOOM_LOCAL__JURNAL: no such setting \(did you mean journal\?\)"):
+        load(tmp_path, WATTLOOM_LOCAL__JURNAL="x")
+    with pytest.raises(SettingsError, match=r"WATTLOOM_LOCL__JOURNAL: no such group .*\(did you mean local\?\)"):
+        load(tmp_path, WATTLOOM_LOCL__JOURNAL="x")
+
+
+def test_a_wrong_argument_is_an_error_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="max_workers: must be at least 0, not -3") as found:
+        load_settings({"local": {"max_workers": -3}}, folder=tmp_path, environ={})
+    assert found.value.field == "max_workers"
+    with pytest.raises(InputError, match="no such group"):
+        load_settings({"locale": {"max_workers": 3}}, folder=tmp_path, environ={})
+
+
+@pytest.mark.parametrize("text", ["local = 3", "[locl]\n", "[local", "\x00"])
+def test_a_file_that_is_wrong_as_a_whole_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "wattloom.toml").write_text(text)
+    with pytest.raises(SettingsError, match=r"^wattloom\.toml"):
+        load(tmp_path)
+
+
+def test_a_project_file_with_a_wrong_table_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool]\nwattloom = 3\n")
+    with pytest.raises(SettingsError, match=r"pyproject\.toml: tool\.wattloom: must be a table, not a number"):
+        load(tmp_path)
+
+
+def test_every_setting_is_on_the_page_with_its_default() -> None:
+    page = DOCS.read_text()
+    for name in Local.__struct_fields__:
+        value = getattr(Local(), name)
+        shown = f'"{value}"' if isinstance(value, str) else f"{value:g}"
+        assert f"| `{name}` | `{shown}` |" in page
+
+
+# -- where journals live -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "wattloom"
+
+
+def test_journals_live_in_the_state_folder(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert state_folder() == state
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for ignored in ("", "relative/path"):
+        monkeypatch.setenv("XDG_STATE_HOME", ignored)
+        assert state_folder() == tmp_path / "home" / ".local" / "state" / "wattloom"
+
+
+def test_programs_of_the_same_name_have_different_journals(state: Path) -> None:
+    one, other = default_journal("/a/resize.py"), default_journal("/b/resize.py")
+    assert one != other
+    assert {each.name.rpartition("-")[0] for each in (one, other)} == {"resize"}
+    assert one == default_journal("/a/resize.py")
+    assert default_journal("/a/resize.py", 2).name == one.name.replace(".journal", "-2.journal")
+    assert one.parent == state
+
+
+def test_odd_names_become_plain_ones(state: Path) -> None:
+    assert default_journal("/a/über uns!.py").name.startswith("ber-uns-")
+    assert default_journal("/a/....py").name.startswith("program-")
+    assert default_journal("/a/tool/__main__.py").name.startswith("tool-")
+    assert len(default_journal(f"/a/{'x' * 300}.py").name) < 100
+    assert default_journal("").name == "interactive.journal"
+    assert default_journal("", 3).name == "interactive-3.journal"
+
+
+NAME = """
+from wattloom.settings import default_journal, program_path
+print(program_path())
+print(default_journal().name)
+"""
+
+
+def test_a_script_is_named_by_its_path_and_a_prompt_is_interactive(state: Path, tmp_path: Path) -> None:
+    script = tmp_path / "resize.py"
+    script.write_text(NAME)
+    shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+    assert shown == f"{os.path.realpath(script)}\n{default_journal(os.path.realpath(script)).name}\n"
+    shown = subprocess.run([sys.executable, "-c", NAME], capture_output=True, text=True, check=True).stdout
+    assert shown == "\ninteractive.journal\n"
+    assert program_path() != ""
+
+
+def test_all_journals_are_listed_the_one_used_last_first(state: Path) -> None:
+    assert journals() == []
+    state.mkdir()
+    for seconds, name in enumerate(("a.journal", "b.journal", "c.journal", "b.journal-wal", "other.txt")):
+        (state / name).touch()
+        os.utime(state / name, (seconds, seconds))
+    assert [path.name for path in journals()] == ["b.journal", "c.journal", "a.journal"]

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 WORKERS = 2
 LOOPBACK = "127.0.0.1"
@@ -198,7 +198,7 @@ def parsl() -> Iterator[Pool]:
 
 
 @contextlib.contextmanager
-def wattloom(durability: str = "process", meter: str = "auto") -> Iterator[Pool]:
+def wattloom(durability: Literal["process", "machine"] = "process", meter: str = "auto") -> Iterator[Pool]:
     import wattloom
 
     if not hasattr(wattloom, "Executor"):

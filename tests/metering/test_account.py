@@ -2,12 +2,13 @@ from pathlib import Path
 
 import pytest
 from tests.metering.scripted import Scripted
-from tests.metering.trees import ProcTree, machine
+from tests.metering.trees import ProcTree, RaplTree, machine
 
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.metering.account import MOST_WAITING_S, Account
 from wattloom.metering.attribution import GRAIN_J
+from wattloom.metering.powercap import Powercap
 from wattloom.metering.usage import Usage
 
 
@@ -189,6 +190,25 @@ def test_a_meter_that_falls_against_its_promise_is_not_believed(scene: Scene) ->
     scene.account.ended(1, "a", "f", 1.0)
     usage = scene.pass_time(1.0, joules=-5.0, busy=2.0)
     assert (usage.meter_j, usage.unknown) == (None, ("a",))
+
+
+def test_after_a_break_the_account_goes_on_at_once_and_only_the_time_before_is_unknown(tmp_path: Path) -> None:
+    tree, proc = RaplTree(tmp_path / "powercap"), ProcTree(tmp_path / "proc")
+    tree.zone("intel-rapl:0", "package-0")
+    account = Account(Powercap(tree.root), machine("package"), proc=proc.root)
+    proc.process(1, 0.0)
+    account.worker_started(1)
+    account.sample(0.0)
+    account.ended(1, "before", "f", 0.0)
+    usage = account.sample(3600.0)  # an hour without a reading: the counter may have wrapped more than once
+    assert isinstance(usage.energy("before"), Unknown)
+    assert "more than once" in usage.problem
+    proc.process(1, 1.0)
+    proc.work(1.0)
+    tree.add("intel-rapl:0", 30_000_000)
+    account.ended(1, "after", "f", 1.0)
+    usage = account.sample(3601.0)
+    assert (usage.meter_j, usage.tasks["after"][0]) == pytest.approx((30.0, 20.0))
 
 
 def test_a_grain_too_much_in_the_sum_of_calls_is_taken_back_and_nothing_gets_negative() -> None:

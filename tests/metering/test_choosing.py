@@ -97,3 +97,7 @@ def test_our_own_meters_come_in_by_the_same_door(install: Install) -> None:
     install(estimate=ESTIMATE, powercap=POWERCAP)
     found = {info.name: info.provenance for info in meters(machine())}
     assert found == {"estimate": "estimated", "powercap": "measured"}
+
+
+def test_our_own_meters_are_installed() -> None:
+    assert {"estimate", "powercap"} <= {info.name for info in meters(machine())}

@@ -112,6 +112,7 @@ class Life:
         assert totals.meter_j == totals.tasks_j + totals.held_j + totals.idle_j + totals.unattributed_j
 
 
+# No shrinking: every step writes files, and to shrink takes minutes.
 @settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(STEP, min_size=1, max_size=8))
 def test_tasks_and_idle_and_unattributed_are_the_meter_whatever_happens(steps: list[dict]) -> None:  # type: ignore[type-arg]

@@ -20,6 +20,8 @@ class Call(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Names of the spool files that hold its large buffers."""
     key: str = ""
     """Idempotency key; empty: none was given."""
+    timeout: float = 0.0
+    """Seconds that it may run; 0: as long as it takes."""
 
 
 class KeptFunction(msgspec.Struct, frozen=True):
@@ -53,6 +55,8 @@ class Unfinished(msgspec.Struct, frozen=True):
     """The last one; 0: it never had a place."""
     place: int = 0
     """Its last `place` was the how-manieth of the run, counted from 1; 0: it never had one."""
+    share: int = 0
+    """The `place` by which the share was taken that it was to run on: its own, or that of the first before it."""
     node: str = ""
     """Where that attempt was; empty: it had no place when the run ended, so it was not running."""
     started: bool = False
@@ -65,6 +69,9 @@ class Unfinished(msgspec.Struct, frozen=True):
     """None: its arguments are not in the journal any more."""
     function: KeptFunction | None = None
     """None: neither is the function."""
+
+    same_boot: bool = True
+    """Whether the machine has not been started anew since: what was not forced to disk may be lost otherwise."""
 
     @property
     def placed(self) -> bool:

@@ -128,7 +128,7 @@ class Journal:
         found: list[Unfinished] = []
         try:
             for run in recovery.runs_to_recover(connection, self.run):
-                left = recovery.unfinished_of(connection, run)
+                left = recovery.unfinished_of(connection, run, _boot())
                 found += left
                 self._pending.change(LOOKED_AT, len(left), *rows_of(run), run)
         except sqlite3.Error as problem:

@@ -20,6 +20,7 @@ BEGUN: Final = 1
 ENDED: Final = 2
 LIMIT: Final = 3
 REGISTERED: Final = 4
+SHARE: Final = 5
 WORDS: Final = 8
 """Of 64 bits each, so that one of them is never seen half-written."""
 NO_LIMIT: Final = 2**63 - 1
@@ -109,6 +110,15 @@ class Progress:
     @limit.setter
     def limit(self, number: int) -> None:
         self.words[LIMIT] = number
+
+    @property
+    def share(self) -> int:
+        """The placement that gave the worker the share it works on: the calls it has are on that share."""
+        return self.words[SHARE]
+
+    @share.setter
+    def share(self, place: int) -> None:
+        self.words[SHARE] = place
 
     def take_back(self, above: int) -> int:
         """Keep the worker from beginning calls above this number. Returns the highest that has begun all the same, or

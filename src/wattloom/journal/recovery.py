@@ -25,14 +25,18 @@ def runs_to_recover(connection: sqlite3.Connection, current: int | None) -> list
     ]
 
 
-def unfinished_of(connection: sqlite3.Connection, run: int) -> list[Unfinished]:
-    """In order of submission."""
+def unfinished_of(connection: sqlite3.Connection, run: int, boot: str = "") -> list[Unfinished]:
+    """In order of submission. `boot` says which start of the machine this is."""
+    (then,) = connection.execute("SELECT boot FROM runs WHERE run = ?", (run,)).fetchone()
     stories = Stories().take(lines_of(connection, run))
     calls = _calls(connection, run, stories)
     functions: dict[str, KeptFunction | None] = {}
     for digest in {call.function for call in calls.values()}:
         functions[digest] = kept_function(connection, digest)
-    return [_unfinished(run, story, stories, calls.get(story.task), functions) for story in stories.open.values()]
+    return [
+        _unfinished(run, then == boot, story, stories, calls.get(story.task), functions)
+        for story in stories.open.values()
+    ]
 
 
 def lines_of(connection: sqlite3.Connection, run: int) -> Iterator[bytes]:
@@ -55,7 +59,12 @@ def _calls(connection: sqlite3.Connection, run: int, stories: Stories) -> dict[s
 
 
 def _unfinished(
-    run: int, story: Story, stories: Stories, call: Call | None, functions: dict[str, KeptFunction | None]
+    run: int,
+    same_boot: bool,
+    story: Story,
+    stories: Stories,
+    call: Call | None,
+    functions: dict[str, KeptFunction | None],
 ) -> Unfinished:
     return Unfinished(
         run=run,
@@ -63,6 +72,8 @@ def _unfinished(
         definition=stories.definition(story.function),
         attempt=story.attempt,
         place=story.place,
+        share=story.share,
+        same_boot=same_boot,
         node=story.node if story.on_node else "",
         started=story.on_node and story.started is not None,
         failures=story.failures,

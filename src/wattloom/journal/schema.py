@@ -78,6 +78,7 @@ def _create(path: Path) -> None:
 
 
 def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) -> None:
+    connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application == 0 and version == 0 and _is_empty(connection):
@@ -93,7 +94,6 @@ def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) 
     elif version > JOURNAL_VERSION:
         raise errors.too_new(path, version, JOURNAL_VERSION)
     _use_wal(connection, path)
-    connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT // PAGE}")
     # A WAL that grew under a long reader shrinks again.
     connection.execute(f"PRAGMA journal_size_limit = {CHECKPOINT}")

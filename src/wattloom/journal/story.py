@@ -22,7 +22,7 @@ class Story:
 
     __slots__ = (
         "attempt", "cancelled", "ended", "failures", "function", "joules", "line", "message", "node", "on_node",
-        "outcome", "place", "placed", "provenance", "seconds", "spread_j", "started", "submitted", "task",
+        "outcome", "place", "placed", "provenance", "seconds", "share", "spread_j", "started", "submitted", "task",
     )  # fmt: skip
 
     def __init__(self, task: str, function: str, submitted: float, line: bytes) -> None:
@@ -34,6 +34,8 @@ class Story:
         self.attempt = 0
         self.place = 0
         """The how-manieth `place` of the run was its last; 0: none was."""
+        self.share = 0
+        """The `place` by which the share was taken on which it is to run: its own, or that of the first before it."""
         self.node = ""
         """Where it is, or was last."""
         self.on_node = False
@@ -114,6 +116,7 @@ class _Place(msgspec.Struct, gc=False):
     task: str
     attempt: int
     node: str
+    behind: str = ""
 
 
 class _Conclude(msgspec.Struct, gc=False):
@@ -139,6 +142,7 @@ class Stories:
         self._places = 0
         self._events: Final[dict[bytes, _Taker]] = {
             b"task-submitted": self._submitted,
+            b"task-orphaned": self._submitted,
             b"task-started": self._on(_OfTask, self._started),
             b"task-finished": self._on(_Finished, self._finished),
             b"task-failed": self._on(_Failed, self._failed),
@@ -243,6 +247,8 @@ class Stories:
         if (story := self.open.get(instruction.task)) is not None:
             story.attempt, story.node, story.place = instruction.attempt, instruction.node, self._places
             story.on_node, story.placed, story.started = True, self.time, None
+            holder = self.open.get(instruction.behind)
+            story.share = self._places if holder is None else holder.share
 
     def _conclude(self, instruction: _Conclude) -> None:
         if (story := self.open.pop(instruction.task, None)) is not None:

@@ -67,7 +67,10 @@ class Books:
             new, self._new = self._new, []
             spool = [(job.spool,) if job.spool else () for job in new]
             chunk = self.journal.keep(
-                [Call(job.task.id, job.digest, job.args, names, job.key) for job, names in zip(new, spool, strict=True)]
+                [
+                    Call(job.task.id, job.digest, job.args, names, job.key, job.timeout or 0.0)
+                    for job, names in zip(new, spool, strict=True)
+                ]
             )
             self._left[chunk] = len(new)
             for job in new:

@@ -27,6 +27,7 @@ from wattloom.local.frames import EndFrame
 from wattloom.local.job import METERED_WITHIN_S, Job, Reading, TaskFuture
 from wattloom.local.nodes import LocalNode
 from wattloom.local.packing import pack_whole, unpack
+from wattloom.local.recovery import Recovered
 from wattloom.local.workforce import ENDS, WorkerProcess, Workforce
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Evict, Place, Wait, Wake
@@ -68,7 +69,9 @@ class Dispatcher(threading.Thread):
         self._idle_timeout_s: Final = idle_timeout_s
         self._began: Final = began
         self._selector: Final = DefaultSelector()
-        self._workforce: Final = Workforce(nodes, books.journal.spool, initializer, self._selector)
+        self._workforce: Final = Workforce(
+            nodes, books.journal.spool, books.journal.run or 0, initializer, self._selector
+        )
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector.register(self._wakeup, EVENT_READ, None)
         self._inbox: Final[deque[tuple[Callable[[Any], None], Any]]] = deque()
@@ -103,6 +106,10 @@ class Dispatcher(threading.Thread):
         self._inbox.append((command, what))
         if self._asleep:
             self.wake()
+
+    def let_go(self) -> None:
+        """In a forked child, where this thread does not exist."""
+        self._workforce.let_go()
 
     def wake(self) -> None:
         with suppress(OSError):
@@ -158,15 +165,22 @@ class Dispatcher(threading.Thread):
         self._functions.add(function.name)
         self._carry_out(self._books.define(function, self._machines, self._now))
 
-    def recover(self, found: tuple[Job, str]) -> None:
-        """A call of an earlier run, and what became of it there; empty: it had not begun."""
-        job, message = found
-        if job.key:
-            self._keys[job.key] = job
-        if message:
-            self._accept(job, ev.TaskOrphaned(self._now, job.task, message))
-        else:
-            self._accept(job, ev.TaskSubmitted(self._now, job.task))
+    def recover(self, found: Recovered) -> None:
+        """Calls of earlier runs, all in one turn and so in one commit: they are in one run or in the other."""
+        for function in found.functions:
+            self.define(function)
+        for job, message in found.jobs:
+            if job.key:
+                self._keys[job.key] = job
+            if message:
+                self._accept(job, ev.TaskOrphaned(self._now, job.task, message))
+            else:
+                self._accept(job, ev.TaskSubmitted(self._now, job.task))
+        for task in found.cancelled:
+            self.cancel(task)
+        for run in found.runs:
+            self._books.journal.taken_over(run)
+        self._after_commit.append(found.delete_leftovers)
 
     def cancel(self, task: str) -> None:
         """Its future was cancelled, which only happens before it is sent to a worker."""
@@ -188,10 +202,6 @@ class Dispatcher(threading.Thread):
     def after_commit(self, then: Callable[[], None]) -> None:
         """Call back when all that came before is in the journal."""
         self._after_commit.append(then)
-
-    def take_over(self, run: int) -> None:
-        """The unfinished tasks of that run are all in this one now."""
-        self._books.journal.taken_over(run)
 
     def stop(self, kill: bool) -> None:
         """No more calls will come. `kill`: those that run are not waited for."""
@@ -217,7 +227,7 @@ class Dispatcher(threading.Thread):
         except BaseException as problem:
             self._break(problem)
         finally:
-            self._workforce.close()
+            self._workforce.close(forget=self.broken is None)
             with suppress(JournalError):
                 self._books.journal.close()
             self._selector.close()
@@ -252,11 +262,15 @@ class Dispatcher(threading.Thread):
             if worker is None:
                 with suppress(BlockingIOError):
                     os.eventfd_read(self._wakeup)
-                continue
-            if mask & EVENT_WRITE:
-                self._workforce.write_on(worker)
-            if mask & EVENT_READ:
-                self._hear(worker)
+            elif isinstance(worker, int):
+                dead = self._workforce.by_life.get(worker)
+                if dead is not None:
+                    self._hear_the_last(dead)
+            elif worker.number in self._workforce.workers:
+                if mask & EVENT_WRITE:
+                    self._workforce.write_on(worker)
+                if mask & EVENT_READ:
+                    self._hear(worker)
 
     def _may_wait(self) -> float | None:
         """Seconds until something is due; None: only when something comes in."""
@@ -327,7 +341,11 @@ class Dispatcher(threading.Thread):
         job.number = self._placed
         job.started = False
         job.attempt = place.attempt
-        worker = self._jobs[place.behind].worker if place.behind else self._workforce.take(place.node)
+        if place.behind:
+            holder = self._jobs[place.behind]
+            worker, job.share = holder.worker, holder.share
+        else:
+            worker, job.share = self._workforce.take(place.node), job.number
         assert worker is not None
         job.worker = worker
         worker.outbox.append(job)
@@ -444,11 +462,20 @@ class Dispatcher(threading.Thread):
 
     # -- what workers say ----------------------------------------------------------------------------------------------
 
+    def _hear_the_last(self, worker: WorkerProcess) -> None:
+        """It has ended: what it said before still counts."""
+        while said := self._workforce.read(worker):
+            self._understand(worker, said)
+        self._died(worker)
+
     def _hear(self, worker: WorkerProcess) -> None:
         said = self._workforce.read(worker)
         if said is None:
             self._died(worker)
-            return
+        else:
+            self._understand(worker, said)
+
+    def _understand(self, worker: WorkerProcess, said: list[tuple[int, bytes]]) -> None:
         for kind, body in said:
             if kind == frames.ENDED:
                 self._ended(worker, ENDS.decode(body))
@@ -544,7 +571,7 @@ class Dispatcher(threading.Thread):
         for job in jobs:
             if job.number <= begun:
                 self._lost(job, how, now)
-        self._workforce.forget(worker)
+        self._after_commit.append(lambda: self._workforce.forget(worker))  # till then it says what had begun
 
     def _lost(self, job: Job, how: str, now: float) -> None:
         task = job.task.id

@@ -56,8 +56,11 @@ class EnergyDesk:
             self.due = now + READ_AFTER_S
 
     def busy(self, now: float) -> None:
-        """Something runs."""
+        """Something runs. After a pause the meter is read first: what comes is not to pay for the pause."""
         if self.due is None:
+            if now - self._read_at > READ_EVERY_S:
+                self.account.sample(now)
+                self._read_at = now
             self.due = now + READ_EVERY_S
 
     def ask(self, reading: Reading) -> None:

@@ -213,18 +213,14 @@ class Executor(BaseExecutor):
 
     def _recover(self) -> list[TaskFuture]:
         found = recovered(self._journal)
-        futures: list[TaskFuture] = []
-        for function in found.functions:
-            self._defined[function.name] = function
-            self._dispatcher.post(self._dispatcher.define, function)
-        for job, message in found.jobs:
+        if not (found.jobs or found.leftovers or found.runs):
+            return []
+        self._defined.update((function.name, function) for function in found.functions)
+        for job, _ in found.jobs:
             job.future._meter = self._dispatcher.meter_now
             job.future._cancelled = self._cancelled
-            self._dispatcher.post(self._dispatcher.recover, (job, message))
-            futures.append(job.future)
-        for run in found.runs:
-            self._dispatcher.post(self._dispatcher.take_over, run)
-        return futures
+        self._dispatcher.post(self._dispatcher.recover, found)
+        return [job.future for job, _ in found.jobs]
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -375,6 +371,7 @@ def _forget_all() -> None:
     """In a forked child the dispatcher's thread does not exist."""
     for executor in list(_LIVE):
         executor._closed = True
+        executor._dispatcher.let_go()
     _LIVE.clear()
 
 

@@ -42,6 +42,7 @@ class Hello(msgspec.Struct, array_like=True):
     folder: str
     progress: str
     spool: str
+    run: int
     initializer: bytes
     """Pickled (function, arguments); empty: none."""
     environment: dict[str, str]

@@ -64,7 +64,7 @@ class Job:
 
     __slots__ = (
         "args", "attempt", "blob", "chunk", "digest", "error", "function", "future", "key", "number",
-        "sent_at", "spool", "started", "task", "timeout", "value", "worker",
+        "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
     )  # fmt: skip
 
     def __init__(self, task: Task, future: TaskFuture, digest: str, blob: bytes, args: bytes, spool: str) -> None:
@@ -82,6 +82,8 @@ class Job:
         self.attempt: int = 0
         self.number: int = 0
         """Of the present placement."""
+        self.share: int = 0
+        """The placement by which the share was taken that it runs on."""
         self.started: bool = False
         """Whether the engine was told that it runs."""
         self.worker: WorkerProcess | None = None

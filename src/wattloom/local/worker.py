@@ -42,18 +42,24 @@ F_SETSIG: Final = 10
 def main() -> None:
     """Serve until told to stop or until the dispatcher is gone."""
     channel, lifeline = int(sys.argv[1]), int(sys.argv[2])
+    os.set_inheritable(channel, False)  # a process that a call leaves behind must not keep them open
     die_with(lifeline)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Worker(socket.socket(fileno=channel)).serve()
 
 
 def die_with(lifeline: int) -> None:
-    """Have the kernel kill this process and its children when the other end of the pipe is closed, however it dies."""
+    """Have the kernel kill this process and its children when the other end of the pipe is closed, however it dies.
+
+    All workers inherit one description of the pipe, and a description has one owner: so this worker opens its own.
+    """
+    inherited, lifeline = lifeline, os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.close(inherited)
     try:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, F_SETSIG, signal.SIGKILL)
         flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC | os.O_NONBLOCK)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
         if os.read(lifeline, 1) == b"":  # it was closed before we asked to be told
             os._exit(1)
     except BlockingIOError:
@@ -114,6 +120,7 @@ class Worker:
         self._sent_at: float = 0.0
         self._stopping: bool = False
         self._slowdown: float = 1.0
+        self._run: int = 0
         self._progress: Progress
         self._spool: Spool
 
@@ -169,6 +176,7 @@ class Worker:
             os.sched_setaffinity(0, hello.cores)
         os.chdir(hello.folder)
         self._slowdown = hello.slowdown
+        self._run = hello.run
         self._progress = Progress.open(Path(hello.progress))
         self._spool = Spool(Path(hello.spool))
         sys.stdout = Output(sys.stdout, self._printed)
@@ -243,7 +251,7 @@ class Worker:
             return frames.UNSENDABLE, Packed(text.encode(errors="replace"), [])
 
     def _spooled(self, number: int, status: int, packed: Packed) -> tuple[int, str, Packed]:
-        name = f"result-{os.getpid()}-{number}"
+        name = f"result-{self._run}-{number}"
         try:
             self._spool.write(name, packed.raw)
             return status, name, packed
@@ -274,11 +282,17 @@ class Worker:
         with self._sending:
             ended, self._ended = self._ended, []
             if ended:
-                self._channel.sendall(frames.frame(frames.ENDED, self._encode(ended)))
+                self._write(frames.frame(frames.ENDED, self._encode(ended)))
 
     def _tell(self, kind: int, body: bytes) -> None:
         with self._sending:
-            self._channel.sendall(frames.frame(kind, body))
+            self._write(frames.frame(kind, body))
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._channel.sendall(data)
+        except OSError:
+            os._exit(0)  # nobody is there to hear it
 
     def _send_what_waits(self) -> None:
         """So that a long call does not keep back the results of short ones before it."""

@@ -29,6 +29,8 @@ READ_AT_ONCE: Final = 1 << 18
 ENCODE: Final = msgspec.msgpack.Encoder().encode
 ENDS: Final = msgspec.msgpack.Decoder(list[EndFrame])
 PACKAGE_FOLDER: Final = str(Path(__file__).parents[2])
+WORKER: Final = "worker"
+"""How the names of progress files begin; then come the run and the worker's number."""
 STOPPING_S: Final = 2.0
 """How long a worker that was told to stop may take."""
 
@@ -45,6 +47,8 @@ class WorkerProcess:
         self.pid: Final = process.pid
         self.channel: Final = channel
         self.progress: Final = progress
+        self.life: Final = os.pidfd_open(process.pid)
+        """Readable when it has ended, even if something it started keeps its socket open."""
         self.inbox: Final = frames.Inbox()
         self.out: Final = bytearray()
         """Bytes that the socket has not taken yet."""
@@ -73,7 +77,10 @@ class WorkerProcess:
 class Workforce:
     """All workers, by node."""
 
-    def __init__(self, nodes: list[LocalNode], spool: Spool, initializer: bytes, selector: DefaultSelector) -> None:
+    def __init__(
+        self, nodes: list[LocalNode], spool: Spool, run: int, initializer: bytes, selector: DefaultSelector
+    ) -> None:
+        self._run: Final = run
         self._nodes: Final = {node.name: node for node in nodes}
         self._spool: Final = spool
         self._initializer: Final = initializer
@@ -82,6 +89,7 @@ class Workforce:
         self.workers: Final[dict[int, WorkerProcess]] = {}
         self._functions: Final[dict[str, int]] = {}
         """Numbers of functions, by digest: short names for the socket."""
+        self.by_life: Final[dict[int, WorkerProcess]] = {}
         self._started: int = 0
         self._lifeline: Final = os.pipe()
         os.set_inheritable(self._lifeline[0], False)
@@ -112,7 +120,7 @@ class Workforce:
     def _start(self, node: LocalNode) -> WorkerProcess:
         self._started += 1
         number = self._started
-        progress = Progress.create(self._spool.path(f"worker-{os.getpid()}-{number}"))
+        progress = Progress.create(self._spool.path(f"{WORKER}-{self._run}-{number}"))
         ours, theirs = socket.socketpair()
         arguments = [sys.executable, "-m", "wattloom.local.worker", str(theirs.fileno()), str(self._lifeline[0])]
         environment = dict(os.environ)
@@ -128,11 +136,14 @@ class Workforce:
         worker = WorkerProcess(number, node.name, process, ours, progress)
         self.workers[number] = worker
         self._selector.register(ours, EVENT_READ, worker)
+        self._selector.register(worker.life, EVENT_READ, worker.life)
+        self.by_life[worker.life] = worker
         hello = Hello(
             path=[entry or os.getcwd() for entry in sys.path],
             folder=os.getcwd(),
             progress=str(progress.path),
             spool=str(self._spool.folder),
+            run=self._run,
             initializer=self._initializer,
             environment=environment,
             cores=node.cores,
@@ -154,6 +165,7 @@ class Workforce:
                 out += frames.frame(frames.FUNCTION, ENCODE((number, job.blob)))
             calls.append(CallFrame(job.number, number, job.args, job.spool))
             job.sent_at = now
+        worker.progress.share = jobs[0].share
         worker.sent.extend(jobs)
         worker.heard_at = now
         out += frames.frame(frames.CALLS, ENCODE(calls))
@@ -214,7 +226,10 @@ class Workforce:
     def bury(self, worker: WorkerProcess) -> str:
         """It is gone: tidy up, and say what happened to it."""
         self._selector.unregister(worker.channel)
+        self._selector.unregister(worker.life)
         worker.channel.close()
+        os.close(worker.life)
+        del self.by_life[worker.life]
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(worker.pid, signal.SIGKILL)  # what it started, if anything is left
         code = worker.process.wait()
@@ -228,13 +243,21 @@ class Workforce:
         worker.progress.close()
         worker.progress.path.unlink(missing_ok=True)
 
+    def let_go(self) -> None:
+        """In a forked child: whatever keeps the parent's workers alive is not ours to keep."""
+        for end in self._lifeline:
+            os.close(end)
+        for worker in self.workers.values():
+            worker.channel.close()
+
     def stop(self, worker: WorkerProcess) -> None:
         """Let it end by itself."""
         worker.doom = "it was told to stop"
         self._write(worker, frames.frame(frames.STOP, b""))
 
-    def close(self) -> None:
-        """End all of them: those that do nothing by themselves, the others at once."""
+    def close(self, *, forget: bool) -> None:
+        """End all of them: those that do nothing by themselves, the others at once. Without `forget` their progress is
+        left for a later run, which has to know what had begun."""
         for worker in list(self.workers.values()):
             if worker.sent or not worker.ready:
                 self.kill(worker, "the executor was closed")
@@ -248,7 +271,8 @@ class Workforce:
             except subprocess.TimeoutExpired:
                 self.kill(worker, "it did not stop")
             self.bury(worker)
-            self.forget(worker)
+            if forget:
+                self.forget(worker)
         for end in self._lifeline:
             os.close(end)
 

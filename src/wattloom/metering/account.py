@@ -105,9 +105,13 @@ class Account:
 
     def sample(self, now: float) -> Usage:
         """Read the meter and close the interval. Without a good reading it stays open, and the next one covers it."""
-        reading, last = self.meter.read(now), self._last
+        reading, last, broke_off = self.meter.read(now), self._last, "the meter's count broke off"
         if isinstance(reading, Unknown):
-            return self._without(now, reading.reason)
+            # A count that broke off goes on from here: asked again at once, the meter says so, and less is lost.
+            broke_off = reading.reason
+            reading = self.meter.read(now)
+        if isinstance(reading, Unknown):
+            return self._without(now, broke_off)
         busy = reading.busy_s if reading.busy_s is not None else busy_seconds(self._proc)
         if busy is None:
             return self._without(now, f"{self._proc / 'stat'} does not say how busy the CPUs are")
@@ -116,7 +120,7 @@ class Account:
         if last is None:
             usage = self._begin(reading.time)
         elif reading.epoch != last.epoch or reading.joules < last.joules:
-            usage = self._give_up(reading.time - last.time, "the meter's count broke off")
+            usage = self._give_up(reading.time - last.time, broke_off)
         else:
             usage = self._close(last, reading, max(busy - self._busy_s, 0.0))
         self._last, self._busy_s, self._since = reading, busy, reading.time

@@ -22,7 +22,7 @@ from wattloom.errors import EventRefused
 from wattloom.journal.errors import JournalError
 from wattloom.local import errors, frames
 from wattloom.local.books import Books
-from wattloom.local.energy_desk import EnergyDesk
+from wattloom.local.desk import Desk
 from wattloom.local.frames import EndFrame
 from wattloom.local.job import METERED_WITHIN_S, Job, Reading, TaskFuture
 from wattloom.local.nodes import LocalNode
@@ -57,7 +57,7 @@ class Dispatcher(threading.Thread):
         self,
         books: Books,
         nodes: list[LocalNode],
-        desk: EnergyDesk | None,
+        desk: Desk | None,
         initializer: bytes,
         idle_timeout_s: float,
         began: float,
@@ -296,6 +296,8 @@ class Dispatcher(threading.Thread):
             self._tell(ev.Tick(now))
         for due, node in [each for each in self._waking if each[0] <= now]:
             self._waking.remove((due, node))
+            if self._desk is not None:
+                self._desk.node_mode(node, "awake", now)
             self._tell(ev.NodeAwake(now, node))
         if self._look_at is not None and self._look_at <= now:
             self._look_after_workers(now)
@@ -303,13 +305,10 @@ class Dispatcher(threading.Thread):
         if desk is not None and desk.due is not None and desk.due <= now:
             self._read_meter(desk, now)
 
-    def _read_meter(self, desk: EnergyDesk, now: float) -> None:
-        told = desk.read(now, [worker for worker in self._workforce.workers.values() if worker.sent])
-        if told is None:
-            return
-        event, used = told
-        if used or event.tasks:
-            self._tell(event)
+    def _read_meter(self, desk: Desk, now: float) -> None:
+        for event, used in desk.read(now, [worker for worker in self._workforce.workers.values() if worker.sent]):
+            if event.seconds > 0.0:
+                self._tell(event)
             for function, each in used.items():
                 self._books.learn(function, self._machine_of[event.node], each)
         if now >= self._keep_learned_at:
@@ -334,6 +333,10 @@ class Dispatcher(threading.Thread):
             elif isinstance(instruction, Wake):
                 profile = next(node.profile for node in self._nodes if node.name == instruction.node)
                 self._waking.append((self._now + profile.wake_s, instruction.node))
+                if self._desk is not None:
+                    self._desk.node_mode(instruction.node, "waking", self._now)
+            elif self._desk is not None:
+                self._desk.node_mode(instruction.node, "asleep", self._now)
 
     def _place(self, place: Place) -> None:
         job = self._jobs[place.task]
@@ -352,7 +355,7 @@ class Dispatcher(threading.Thread):
         self._to_send[worker.number] = worker
         if self._desk is not None and worker.pid not in self._metered:
             self._metered.add(worker.pid)
-            self._desk.account.worker_started(worker.pid)
+            self._desk.worker_started(worker)
 
     def _conclude(self, conclude: Conclude) -> None:
         job = self._jobs.pop(conclude.task)
@@ -424,8 +427,8 @@ class Dispatcher(threading.Thread):
             self._workforce.send(worker, going, now)
             if self._look_at is None or self._look_at > now + LOOK_EVERY_S:
                 self._look_at = now + LOOK_EVERY_S
-            if self._desk is not None:
-                self._desk.busy(now)
+            if self._desk is not None and worker.ready:
+                self._desk.busy(worker, now)
 
     def _resolve(self, job: Job) -> None:
         """The journal knows its end: now its caller may."""
@@ -482,6 +485,8 @@ class Dispatcher(threading.Thread):
             elif kind == frames.READY:
                 worker.ready = True
                 self._stillborn = 0
+                if self._desk is not None and worker.sent:
+                    self._desk.busy(worker, self._now)
                 if body:
                     raise errors.InitializerFailed(f"the initializer failed in a worker:\n{body.decode()}")
             elif kind == frames.PURGED:
@@ -553,7 +558,7 @@ class Dispatcher(threading.Thread):
         """Its running call is lost; those behind it had not begun."""
         now = self._now
         if self._desk is not None:
-            self._desk.account.worker_gone(worker.pid)
+            self._desk.worker_gone(worker, now)
             self._metered.discard(worker.pid)
         begun = worker.progress.begun()
         how = self._workforce.bury(worker)

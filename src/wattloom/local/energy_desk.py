@@ -9,6 +9,7 @@ from weakref import ref
 
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.used import Used
+from wattloom.local.desk import Told
 from wattloom.local.job import Job, Reading, TaskFuture
 from wattloom.local.workforce import WorkerProcess
 from wattloom.metering.account import Account
@@ -55,7 +56,17 @@ class EnergyDesk:
         if self.due is None:
             self.due = now + READ_AFTER_S
 
-    def busy(self, now: float) -> None:
+    def worker_started(self, worker: WorkerProcess) -> None:
+        self.account.worker_started(worker.pid)
+
+    def worker_gone(self, worker: WorkerProcess, now: float) -> None:
+        """To be told before it is reaped, while its CPU time can be read."""
+        self.account.worker_gone(worker.pid)
+
+    def node_mode(self, node: str, mode: str, now: float) -> None:
+        """This machine does not sleep while it works."""
+
+    def busy(self, worker: WorkerProcess, now: float) -> None:
         """Something runs. After a pause the meter is read first: what comes is not to pay for the pause."""
         if self.due is None:
             if now - self._read_at > READ_EVERY_S:
@@ -68,7 +79,7 @@ class EnergyDesk:
         self._readers.append(reading)
         self.due = self._read_at
 
-    def read(self, now: float, busy: list[WorkerProcess]) -> tuple[ev.UsageArrived, dict[str, Used]] | None:
+    def read(self, now: float, busy: list[WorkerProcess]) -> Told:
         """Read the meter, hand the figures out, and say what the engine is to be told."""
         for worker in busy:
             job = worker.sent[0]
@@ -83,7 +94,7 @@ class EnergyDesk:
         if usage.meter_j is None:
             if self._waiting:
                 self.due = now + READ_EVERY_S
-            return None
+            return []
         used = self._used(usage)
         event = ev.UsageArrived(
             now,
@@ -97,7 +108,7 @@ class EnergyDesk:
             used,
             usage.tasks,
         )
-        return event, used
+        return [(event, used)]
 
     def _hand_out(self, usage: Usage) -> None:
         provenance, waiting = usage.provenance, self._waiting

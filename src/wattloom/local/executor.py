@@ -24,6 +24,7 @@ from wattloom.journal.places import open_first_free
 from wattloom.journal.retention import Retention
 from wattloom.local import errors
 from wattloom.local.books import Books
+from wattloom.local.desk import Desk
 from wattloom.local.dispatcher import Dispatcher
 from wattloom.local.energy_desk import EnergyDesk
 from wattloom.local.functions import Functions, Sent
@@ -32,6 +33,7 @@ from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_ma
 from wattloom.local.options import Options
 from wattloom.local.packing import Packed, named_arguments, pack_call, pack_whole, who_cannot_be_sent
 from wattloom.local.recovery import recovered
+from wattloom.local.virtual_desk import VirtualDesk
 from wattloom.metering.account import Account
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.this_machine import this_machine
@@ -70,6 +72,7 @@ class Executor(BaseExecutor):
         ).local
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
+        lease = None if nodes is not None and lease is LEASE else lease  # each call of its own where policies are tried
         here = this_machine()
         self._nodes: Final = _nodes(here, settings.max_workers or None, nodes)
         self._workers: Final = max(1, round(sum(node.node.cpu or node.profile.threads for node in self._nodes)))
@@ -138,7 +141,7 @@ class Executor(BaseExecutor):
         job = Job(
             options.task(name, sent.name, self._defined[sent.name]), future, sent.digest, sent.blob, packed.body, spool
         )
-        job.timeout, job.key = options.timeout, options.key
+        job.timeout, job.key, job.cpu = options.timeout, options.key, options.cpu
         future._meter = dispatcher.meter_now
         future._cancelled = self._cancelled
         with self._lock:
@@ -293,9 +296,11 @@ def _journal(given: str | Path, settings: Local) -> Journal:
     return open_first_free(default_journal(), durability=settings.durability, program=program, retention=retention)
 
 
-def _desk(meter: str, here: MachineProfile, nodes: list[LocalNode]) -> EnergyDesk | None:
+def _desk(meter: str, here: MachineProfile, nodes: list[LocalNode]) -> Desk | None:
     if meter == "off":
         return None
+    if nodes[0].virtual:
+        return VirtualDesk(nodes)
     return EnergyDesk(Account(choose_meter(here, "" if meter == "auto" else meter), here), nodes[0].name)
 
 

@@ -63,7 +63,7 @@ class Job:
     """One call, as the dispatcher holds it."""
 
     __slots__ = (
-        "args", "attempt", "blob", "chunk", "digest", "error", "function", "future", "key", "number",
+        "args", "attempt", "blob", "chunk", "cpu", "digest", "error", "function", "future", "key", "number",
         "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
     )  # fmt: skip
 
@@ -79,6 +79,8 @@ class Job:
         """The spool file of its large arguments."""
         self.key: str = ""
         self.timeout: float | None = None
+        self.cpu: float = 1.0
+        """Cores it keeps busy."""
         self.attempt: int = 0
         self.number: int = 0
         """Of the present placement."""

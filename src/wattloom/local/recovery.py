@@ -15,6 +15,7 @@ from wattloom.journal.progress import Progress
 from wattloom.local.job import Job, TaskFuture
 from wattloom.local.workforce import WORKER
 from wattloom.workload.function import Function
+from wattloom.workload.requirements import Requirements
 
 KILLED: Final = "the program that ran it was ended"
 
@@ -97,4 +98,6 @@ def _job(task: Unfinished, names: set[str]) -> Job:
     )
     if call is not None:
         job.key, job.timeout = call.key, call.timeout or None
+    needs = spec.requirements or (task.definition.requirements if task.definition is not None else Requirements())
+    job.cpu = needs.cpu
     return job

@@ -33,7 +33,8 @@ FLUSH_S: Final = 0.005
 FLUSH_AT: Final = 64
 READ_AT_ONCE: Final = 1 << 18
 MOST_OUTPUT: Final = 64 * 1024
-"""Bytes of a call's output that are kept."""
+"""Bytes of a call's output that are kept: the last ones."""
+MOST_PIECES: Final = 256
 CHILDREN_FROM_S: Final = 0.002
 """A call shorter than this cannot have waited for a process of its own."""
 F_SETSIG: Final = 10
@@ -82,9 +83,15 @@ class Output(io.TextIOBase):
         self._kept = kept
 
     def write(self, text: str, /) -> int:
-        if len(self._kept) < MOST_OUTPUT:
-            self._kept.append(text[:MOST_OUTPUT])
+        self.keep(text)
         return int(self._stream.write(text))
+
+    def keep(self, text: str) -> None:
+        """Text that has found its own way out, and is to be kept too."""
+        kept = self._kept
+        kept.append(text[-MOST_OUTPUT:])
+        if len(kept) > MOST_PIECES:
+            kept[:] = ["".join(kept)[-MOST_OUTPUT:]]
 
     def flush(self) -> None:
         self._stream.flush()
@@ -210,7 +217,7 @@ class Worker:
         output = b""
         if self._printed:
             sys.stdout.flush()
-            output = "".join(self._printed).encode(errors="replace")[:MOST_OUTPUT]
+            output = "".join(self._printed).encode(errors="replace")[-MOST_OUTPUT:]
             self._printed.clear()
         spool = ""
         if packed.buffers:

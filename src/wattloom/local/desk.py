@@ -1,0 +1,44 @@
+"""What the dispatcher wants of whoever knows about joules.
+
+Owns the protocol. The energy desk reads a real meter; the virtual desk models the draw of virtual nodes.
+"""
+
+from typing import Protocol
+
+from wattloom.energy.used import Used
+from wattloom.local.job import Job, Reading
+from wattloom.local.workforce import WorkerProcess
+from wattloom.scheduling.events import UsageArrived
+
+Told = list[tuple[UsageArrived, dict[str, Used]]]
+"""What the engine is to be told, and the figures of functions in it."""
+
+
+class Desk(Protocol):
+    """Joules for calls. Used by the dispatcher's thread alone."""
+
+    due: float | None
+    """When it wants to be read next; None: nothing runs."""
+
+    def begin(self, now: float) -> None:
+        """From now on joules are counted."""
+
+    def worker_started(self, worker: WorkerProcess) -> None: ...
+
+    def worker_gone(self, worker: WorkerProcess, now: float) -> None:
+        """It has died, or ended. Its calls are still with it."""
+
+    def busy(self, worker: WorkerProcess, now: float) -> None:
+        """It was given something to do."""
+
+    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float) -> None:
+        """A call of its came to an end, and is not with it any more."""
+
+    def node_mode(self, node: str, mode: str, now: float) -> None:
+        """A node sleeps (`asleep`), wakes up (`waking`), or is up (`awake`)."""
+
+    def read(self, now: float, busy: list[WorkerProcess]) -> Told:
+        """Hand out what is known."""
+
+    def ask(self, reading: Reading) -> None:
+        """Somebody wants to know now."""

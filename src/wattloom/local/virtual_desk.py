@@ -1,0 +1,146 @@
+"""Joules on virtual nodes: what each would draw, by its profile, with the calls that run on it.
+
+Owns the integral over time of each node's curve and its split over the calls. There is no meter: a virtual node's
+figure is modelled, from the true times of real calls. Used in place of the energy desk.
+"""
+
+from typing import Final
+
+from wattloom.cluster.machine import Machine
+from wattloom.energy.used import Used
+from wattloom.local.desk import Told
+from wattloom.local.job import Job, Reading
+from wattloom.local.nodes import LocalNode
+from wattloom.local.workforce import WorkerProcess
+from wattloom.metering.curves import curve_error
+from wattloom.scheduling.events import UsageArrived
+from wattloom.units import millicores
+
+READ_EVERY_S: Final = 0.25
+
+
+class VirtualMeter:
+    """One node: what it has drawn since it was last read, and for whom."""
+
+    def __init__(self, node: LocalNode) -> None:
+        self.name: Final = node.name
+        self.error: Final = curve_error(node.profile)
+        self._machine: Final = Machine(node.profile)
+        self._at: float = 0.0
+        self._running: dict[str, tuple[int, float]] = {}
+        """By task: millicores it keeps busy, and its joules so far."""
+        self._demand: int = 0
+        self._floor_w: float = self._machine.idle_w
+        self.seconds: float = 0.0
+        self.idle_j: float = 0.0
+        self.active_j: float = 0.0
+        self.lost_j: float = 0.0
+        """Of calls that were cut off."""
+        self.ended: dict[str, tuple[float, float]] = {}
+        self.used: dict[str, Used] = {}
+
+    def set_mode(self, mode: str, now: float) -> None:
+        self.advance(now)
+        profile, machine = self._machine.profile, self._machine
+        waking_w = profile.wake_j / profile.wake_s if profile.wake_s > 0.0 else machine.idle_w
+        self._floor_w = {"asleep": machine.sleep_w, "waking": waking_w}.get(mode, machine.idle_w)
+
+    def start(self, task: str, cpu: int, now: float) -> None:
+        self.advance(now)
+        if task not in self._running:
+            self._running[task] = (cpu, 0.0)
+            self._demand += cpu
+
+    def end(self, task: str, now: float) -> float | None:
+        """The joules of a call that has ended; None: it was not here."""
+        self.advance(now)
+        if task not in self._running:
+            return None
+        cpu, joules = self._running.pop(task)
+        self._demand -= cpu
+        return joules
+
+    def advance(self, now: float) -> None:
+        """Count up to now."""
+        seconds, self._at = now - self._at, now
+        if seconds <= 0.0:
+            return
+        self.seconds += seconds
+        self.idle_j += self._floor_w * seconds
+        if self._demand:
+            active_j = (self._machine.watts(self._demand) - self._machine.idle_w) * seconds
+            self.active_j += active_j
+            for task, (cpu, joules) in self._running.items():
+                self._running[task] = (cpu, joules + active_j * cpu / self._demand)
+
+    def read(self, now: float) -> tuple[UsageArrived, dict[str, Used]]:
+        """What came since the last time."""
+        self.advance(now)
+        ended_j = sum(joules for joules, _ in self.ended.values())
+        event = UsageArrived(
+            now,
+            self.name,
+            self.seconds,
+            self.idle_j + self.active_j,
+            self.idle_j,
+            self.lost_j,
+            self.active_j - ended_j - self.lost_j,
+            "modelled",
+            self.used,
+            self.ended,
+        )
+        used = self.used
+        self.seconds = self.idle_j = self.active_j = self.lost_j = 0.0
+        self.ended, self.used = {}, {}
+        return event, used
+
+
+class VirtualDesk:
+    """The meters of all virtual nodes."""
+
+    def __init__(self, nodes: list[LocalNode]) -> None:
+        self._meters: Final = {node.name: VirtualMeter(node) for node in nodes}
+        self._cpu: Final[dict[str, int]] = {}
+        self.due: float | None = None
+
+    def begin(self, now: float) -> None:
+        for meter in self._meters.values():
+            meter.read(now)
+
+    def worker_started(self, worker: WorkerProcess) -> None:
+        """Workers cost nothing here: only calls do."""
+
+    def worker_gone(self, worker: WorkerProcess, now: float) -> None:
+        meter = self._meters[worker.node]
+        for job in worker.sent:
+            meter.lost_j += meter.end(job.task.id, now) or 0.0
+
+    def busy(self, worker: WorkerProcess, now: float) -> None:
+        """Its first call runs."""
+        job = worker.sent[0]
+        self._meters[worker.node].start(job.task.id, millicores(job.cpu), now)
+        if self.due is None:
+            self.due = now + READ_EVERY_S
+
+    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float) -> None:
+        """And the next one begins."""
+        meter = self._meters[worker.node]
+        joules = meter.end(job.task.id, now) or 0.0
+        spread = joules * meter.error
+        meter.ended[job.task.id] = (joules, spread)
+        one = Used(1, seconds, seconds * seconds, joules, joules * joules, 1)
+        meter.used[job.function] = meter.used.get(job.function, Used()) + one
+        job.future._energy = (joules, spread, "modelled")
+        if worker.sent:
+            self.busy(worker, now)
+
+    def node_mode(self, node: str, mode: str, now: float) -> None:
+        self._meters[node].set_mode(mode, now)
+
+    def read(self, now: float, busy: list[WorkerProcess]) -> Told:
+        self.due = now + READ_EVERY_S if busy else None
+        return [meter.read(now) for meter in self._meters.values()]
+
+    def ask(self, reading: Reading) -> None:
+        """Figures are there as soon as a call has ended."""
+        reading.done.set()

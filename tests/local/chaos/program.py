@@ -1,0 +1,109 @@
+"""The program that is killed: `python -m tests.local.chaos.program FOLDER LIFE SEED [--last]`.
+
+Owns one life: it takes over what earlier lives left, and with several threads submits more, notes what the journal has
+for certain, and every end it sees. The last life submits nothing and ends properly.
+"""
+
+import random
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import wattloom
+from tests.local.chaos import notes
+from tests.local.chaos.work import leave_a_line
+
+THREADS = 3
+MOST_OPEN = 1500
+"""Tasks of all threads that have not ended: more are not submitted."""
+BALLAST = 100_000
+"""Bytes: goes through a file beside the journal."""
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Life:
+    """One life of the program."""
+
+    folder: Path
+    number: int
+    executor: wattloom.Executor
+    open: dict[str, wattloom.TaskFuture] = field(default_factory=dict)
+
+    def note(self, *lines: str) -> None:
+        notes.append(self.folder / notes.NOTES, *lines)
+
+    def watch(self, future: wattloom.TaskFuture) -> None:
+        self.open[future.task_id] = future
+        future.add_done_callback(self._ended)
+
+    def _ended(self, future: "wattloom.TaskFuture") -> None:  # type: ignore[override]
+        problem = None if future.cancelled() else future.exception()
+        if future.cancelled():
+            self.note(f"end {future.task_id} cancelled")
+        elif problem is None:
+            identity, ballast = future.result()
+            self.note(f"result {future.task_id} {identity} {len(ballast)}")
+        else:
+            self.note(f"end {future.task_id} {type(problem).__name__} {problem}")
+        self.open.pop(future.task_id, None)
+
+    def submit(self, chance: random.Random, identity: str) -> str:
+        """One task; its name in the journal."""
+        idempotent = identity.startswith("i")
+        seconds = 0.0 if chance.random() < 0.6 else chance.choice([0.001, 0.003, 0.01, 0.05])
+        ballast = bytes(BALLAST if chance.random() < 0.03 else 10)
+        function = wattloom.function(idempotent=idempotent, executor=self.executor)(leave_a_line)
+        effects = str(self.folder / notes.EFFECTS)
+        future = function.remote(effects, identity, seconds, ballast, chance.random() < 0.01)
+        self.note(f"submitted {future.task_id} {identity}")
+        self.watch(future)
+        return future.task_id
+
+    def submit_for_ever(self, thread: int, seed: str) -> None:
+        chance = random.Random(f"{seed}-{self.number}-{thread}")
+        number = 0
+        unsure: list[str] = []
+        while True:
+            for _ in range(chance.choice([1, 5, 20, 60, 400])):
+                number += 1
+                kind = "i" if chance.random() < 0.6 else "n"
+                unsure.append(self.submit(chance, f"{kind}-{self.number}-{thread}-{number}"))
+            if chance.random() < 0.7 and self.executor.sync():
+                self.note(*[f"accepted {task}" for task in unsure])
+                unsure.clear()
+            while len(self.open) > MOST_OPEN:
+                time.sleep(0.01)
+            time.sleep(chance.choice([0.0, 0.002, 0.02]))
+
+    def recover(self) -> None:
+        for future in self.executor.recovered:
+            self.note(f"recovered {future.task_id}")
+            self.watch(future)
+
+
+def main() -> None:
+    folder, number, seed = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    notes.append(folder / notes.NOTES, f"opening {number}")
+    began = time.monotonic()
+    executor = wattloom.Executor(2, journal=folder / "work.journal")
+    life = Life(folder, number, executor)
+    executor.sync()
+    life.note(f"ready {number} {time.monotonic() - began:.4f} {len(executor.recovered)}")
+    life.recover()
+    if "--last" not in sys.argv:
+        threads = [
+            threading.Thread(target=life.submit_for_ever, args=(thread, seed), daemon=True) for thread in range(THREADS)
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(PATIENCE_S)
+        sys.exit("nobody killed it")
+    executor.shutdown()
+    life.note(f"done {number}")
+
+
+if __name__ == "__main__":
+    main()

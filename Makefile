@@ -75,12 +75,15 @@ bench-simulation: $(BENCH_VENV)/.stamp-wattloom simgrid ## simulated tasks per s
 		set -x; $(BENCH_BIN)/python benchmarks/simulation.py --without-simgrid $(BENCH_OPTIONS); \
 	fi
 
-.PHONY: bench-dispatch bench-idle bench-peers
+.PHONY: bench-dispatch bench-idle bench-chaos bench-peers
 bench-dispatch: $(BENCH_VENV)/.stamp-wattloom bench-peers ## calls per second and round trips, beside Ray, Dask and others
 	$(BENCH_BIN)/python benchmarks/dispatch.py $(BENCH_OPTIONS)
 
 bench-idle: $(BENCH_VENV)/.stamp-wattloom bench-peers ## cost of an idle executor and time to the first result
 	$(BENCH_BIN)/python benchmarks/idle.py $(BENCH_OPTIONS)
+
+bench-chaos: $(BENCH_VENV)/.stamp-wattloom ## kill -9 at random moments, a few hundred times: nothing lost, nothing doubled
+	$(BENCH_BIN)/python benchmarks/chaos.py $(BENCH_OPTIONS)
 
 # A peer that cannot be installed does not stop the others: the benchmark names it as missing.
 bench-peers: | $(BENCH_BIN)/python

@@ -7,14 +7,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wattloom.api import compare, machines, replay, scenarios, simulate, why
+    from wattloom.api import (
+        compare,
+        functions,
+        logs,
+        machines,
+        meters,
+        prune,
+        replay,
+        run,
+        scenarios,
+        simulate,
+        tasks,
+        why,
+    )
     from wattloom.energy.forecast import Unknown
     from wattloom.energy.measured import Energy
     from wattloom.errors import InputError, WattloomError
     from wattloom.local.decorator import function
     from wattloom.local.errors import OutcomeUnknown, TaskTimeout, WorkerLost
     from wattloom.local.executor import Executor
-    from wattloom.local.job import TaskFuture
+    from wattloom.local.future import TaskFuture
     from wattloom.local.nodes import VirtualNode
     from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
     from wattloom.scheduling.explanation import Explanation
@@ -32,17 +45,23 @@ _HOME = {
     "Executor": "wattloom.local.executor",
     "LeaseTerms": "wattloom.scheduling.lease_terms",
     "OutcomeUnknown": "wattloom.local.errors",
-    "TaskFuture": "wattloom.local.job",
+    "TaskFuture": "wattloom.local.future",
     "TaskTimeout": "wattloom.local.errors",
     "Unknown": "wattloom.energy.forecast",
     "VirtualNode": "wattloom.local.nodes",
     "WorkerLost": "wattloom.local.errors",
     "function": "wattloom.local.decorator",
     "compare": "wattloom.api",
+    "functions": "wattloom.api",
+    "logs": "wattloom.api",
     "machines": "wattloom.api",
+    "meters": "wattloom.api",
+    "prune": "wattloom.api",
     "replay": "wattloom.api",
+    "run": "wattloom.api",
     "scenarios": "wattloom.api",
     "simulate": "wattloom.api",
+    "tasks": "wattloom.api",
     "why": "wattloom.api",
     "InputError": "wattloom.errors",
     "WattloomError": "wattloom.errors",
@@ -83,11 +102,17 @@ __all__ = [
     "__version__",
     "compare",
     "function",
+    "functions",
+    "logs",
     "machines",
+    "meters",
     "policies",
+    "prune",
     "replay",
+    "run",
     "scenarios",
     "simulate",
+    "tasks",
     "why",
 ]
 

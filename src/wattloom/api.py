@@ -7,17 +7,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from io import BufferedWriter, FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, ScenarioError
+from wattloom.local.journals import holding, last_run
+from wattloom.local.records import FunctionInfo, LogInfo, PruneInfo, TaskInfo, functions, logs, prune, tasks
+from wattloom.metering.choosing import MeterInfo
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
-from wattloom.scheduling.log import VERSION, Header, Log, LogWriter
+from wattloom.scheduling.log import VERSION, Header, Log, LogWriter, split_run
+from wattloom.scheduling.stored_log import is_journal
 from wattloom.simulation import replay as replaying
 from wattloom.simulation import why as asking
 from wattloom.simulation.comparison import Comparison, MachineUse, Row, reference_among
@@ -31,16 +35,30 @@ from wattloom.simulation.trial import Trial
 from wattloom.simulation.why import Why
 from wattloom.units import GIB
 
+if TYPE_CHECKING:
+    from wattloom.local.running import Ran
+
 __all__ = [
+    "FunctionInfo",
+    "LogInfo",
     "MachineInfo",
+    "MeterInfo",
     "PolicyInfo",
+    "PruneInfo",
     "ScenarioInfo",
+    "TaskInfo",
     "compare",
+    "functions",
+    "logs",
     "machines",
+    "meters",
     "policies",
+    "prune",
     "replay",
+    "run",
     "scenarios",
     "simulate",
+    "tasks",
     "why",
 ]
 
@@ -138,9 +156,44 @@ def compare(
     )
 
 
-def replay(log: str | Path, policy: str | Policy | None = None, progress: Progress | None = None) -> Replay:
-    """What a log cost, and, with a policy, what the same work would have cost under it."""
-    path = Path(log)
+def run(
+    what: str | Sequence[str],
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    repeat: int = 1,
+    policy: str | None = None,
+    journal: str | Path | None = None,
+    meter: str = "auto",
+    **options: Any,
+) -> "Ran":
+    """Run `"module:function"` with arguments, or a command given as a list of words, in an executor of its own.
+
+    A command has this process's standard streams, and its signals; with `repeat`, one call follows the other until one
+    fails. `options` are those of `wattloom.function`. What a call raised is in `error`, not raised here.
+    """
+    from wattloom.local.running import (
+        Wishes,
+        run_command,
+        run_function,
+    )  # the executor: only for those who run something
+
+    if repeat < 1:
+        raise InputError("repeat", f"must be at least 1, not {repeat}")
+    wishes = Wishes(options, policy, None if journal is None else str(journal), meter)
+    if isinstance(what, str):
+        return run_function(what, list(args), kwargs or {}, repeat, wishes)
+    if args or kwargs:
+        raise InputError("args", "a command has its arguments among its words")
+    return run_command(list(what), repeat, wishes)
+
+
+def replay(
+    log: str | Path | None = None, policy: str | Policy | None = None, progress: Progress | None = None
+) -> Replay:
+    """What a log cost, and, with a policy, what the same work would have cost under it. Without a log: the last run on
+    this machine."""
+    path = last_run() if log is None else Path(log)
     recorded = _recorded_policy(path)
     if policy is None:
         return replaying.replay(path, recorded, None, progress)
@@ -152,10 +205,21 @@ def replay(log: str | Path, policy: str | Policy | None = None, progress: Progre
     return msgspec.structs.replace(found, counterfactual=renamed)
 
 
-def why(task: str, log: str | Path, progress: Progress | None = None) -> Why:
-    """Every decision on a task, laid open; and whether the log still leads to the decisions it holds."""
-    path = Path(log)
+def why(task: str, log: str | Path | None = None, progress: Progress | None = None) -> Why:
+    """Every decision on a task, laid open; and whether the log still leads to the decisions it holds.
+
+    Without a log, the task is looked for in all journals of this user; in a journal, in all its runs.
+    """
+    path = _log_with(task, log)
     return asking.why(path, task, _recorded_policy(path), progress)
+
+
+def meters() -> list[MeterInfo]:
+    """Every installed meter, and whether it works here."""
+    from wattloom.metering.choosing import meters as installed
+    from wattloom.metering.this_machine import this_machine
+
+    return installed(this_machine())
 
 
 def scenarios() -> list[ScenarioInfo]:
@@ -194,6 +258,14 @@ def _wanted(given: str | Sequence[str | Policy] | None) -> Sequence[str | Policy
 def _policy(given: str | Policy) -> tuple[str, Policy]:
     """How it is written, and the policy."""
     return (given, load_policy(given)) if isinstance(given, str) else (given.name, given)
+
+
+def _log_with(task: str, log: str | Path | None) -> Path:
+    """A log as it was given; of a journal, the run that has the task."""
+    if log is None:
+        return holding(task).log
+    file, run = split_run(Path(log))
+    return holding(task, file).log if run is None and is_journal(file) else Path(log)
 
 
 def _recorded_policy(path: Path) -> Policy:

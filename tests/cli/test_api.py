@@ -31,6 +31,7 @@ PUBLIC = {
     *("Energy", "Executor", "LeaseTerms", "TaskFuture", "Unknown", "VirtualNode", "function"),
     *("OutcomeUnknown", "TaskTimeout", "WorkerLost"),
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
+    *("functions", "logs", "meters", "prune", "run", "tasks"),
 }
 
 

@@ -11,6 +11,11 @@ from typing import Any, Final
 import click
 
 COMMANDS: Final = {
+    "run": "Run a command or a function here, and say what it cost.",
+    "tasks": "List what was run here; remove old runs.",
+    "functions": "Say what each function costs here.",
+    "logs": "Print what a task printed.",
+    "meters": "List the meters, and whether they work here.",
     "simulate": "Run a scenario under one policy.",
     "compare": "Run several policies on the very same work.",
     "replay": "Say what a log cost, and what it would have cost under another policy.",
@@ -24,6 +29,8 @@ COMMANDS: Final = {
 
 EXAMPLES: Final = """\b
 Examples:
+  wattloom run -- make -j2
+  wattloom tasks
   wattloom scenarios
   wattloom simulate hsc-cpu --policy least-joules
   wattloom compare hsc-cpu --policies spread,pack,least-joules --report out
@@ -83,7 +90,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."
 )
 def cli() -> None:
-    """Energy-aware scheduling: compare policies, replay logs, ask why."""
+    """Energy-aware scheduling: run work and know its joules, compare policies, replay logs, ask why."""
 
 
 def main() -> None:

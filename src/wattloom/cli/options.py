@@ -13,6 +13,9 @@ from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MOST_COMPLETED: Final = 50
+SIZES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
 
 def scenario_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Built-in scenarios; if none begins like that, files. (Bash cannot have both.)"""
@@ -67,3 +70,64 @@ class NamedPath(click.Path):
 
 
 LOG_FILE: Final = NamedPath(path_type=Path)
+
+
+# -- what was run here -------------------------------------------------------------------------------------------------
+
+
+def task_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The last tasks of this user's journals."""
+    from wattloom.errors import WattloomError
+    from wattloom.local.records import tasks
+
+    try:
+        found = tasks(limit=MOST_COMPLETED)
+    except WattloomError:
+        return []
+    return [CompletionItem(each.task, help=each.function) for each in found if each.task.startswith(incomplete)]
+
+
+def function_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Functions of the last tasks."""
+    from wattloom.errors import WattloomError
+    from wattloom.local.records import tasks
+
+    try:
+        found = sorted({each.function for each in tasks(limit=MOST_COMPLETED)})
+    except WattloomError:
+        return []
+    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+
+
+def meter_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Installed meters, and the two words for all and none."""
+    from importlib.metadata import entry_points
+
+    names = ["auto", "off", *sorted(entry.name for entry in entry_points(group="wattloom.meters"))]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def journal_option(command: F) -> F:
+    return click.option(
+        "--journal", type=LOG_FILE, metavar="F", help="Read this journal only. Left out: all journals of this user."
+    )(command)
+
+
+def say_unreadable() -> None:
+    """Journals that cannot be read are no reason to hide the others."""
+    from wattloom.local.journals import unreadable
+
+    for path, problem in unreadable().items():
+        click.echo(f"warning: {path}: {problem}", err=True)
+
+
+def size(text: str) -> int:
+    """Bytes, as a number or with K, M, G or T behind it (powers of 1024): the type of an option."""
+    plain = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = plain[-1:] if plain[-1:] in SIZES else ""
+    try:
+        return round(float(plain.removesuffix(unit)) * SIZES[unit])
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r} is no size: give bytes, or a number with K, M, G or T, as in 512M"
+        ) from None

@@ -14,19 +14,22 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Say what a log cost, and what it would have cost under another policy.")
-@click.argument("log", type=LOG_FILE)
+@click.argument("log", type=LOG_FILE, required=False)
 @click.option(
     "--policy", shell_complete=policy_names, metavar="P", help="Also simulate the same work under this policy."
 )
 @as_json
-def replay(log: Path, policy: str | None, as_json: bool) -> None:
+def replay(log: Path | None, policy: str | None, as_json: bool) -> None:
     """Fold a log into a fresh engine, check that it decides the same again, and say what the work cost.
+
+    LOG is a log, or a journal (its last run; `work.journal#3` is run 3). Left out: the last run on this machine.
 
     With --policy, the same tasks meet the same cluster under another policy. What the log does not say has to be
     assumed; every assumption is printed.
 
     \b
     Examples:
+      wattloom replay
       wattloom replay run.log
       wattloom replay run.log --policy pack
     """
@@ -34,7 +37,7 @@ def replay(log: Path, policy: str | None, as_json: bool) -> None:
     from wattloom.cli.printing import print_json, stdout_kept_for_json
     from wattloom.cli.progress import progress_bar
 
-    with progress_bar(f"replaying {log.name}") as progress, stdout_kept_for_json(as_json):
+    with progress_bar(f"replaying {log.name if log else 'the last run'}") as progress, stdout_kept_for_json(as_json):
         found = api.replay(log, policy, progress)
     if as_json:
         print_json(found.to_json())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import LOG_FILE, as_json
+from wattloom.cli.options import LOG_FILE, as_json, task_names
 from wattloom.cluster.reasons import Reason
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.report.figures import figure, plural
@@ -61,11 +61,18 @@ WORDS: Final = {
 
 
 @click.command(short_help="Say why a task went where it went.")
-@click.argument("task")
-@click.option("--log", type=LOG_FILE, required=True, metavar="F", help="A log that `wattloom simulate --log` wrote.")
+@click.argument("task", shell_complete=task_names)
+@click.option(
+    "--log",
+    "--journal",
+    "log",
+    type=LOG_FILE,
+    metavar="F",
+    help="A log that `wattloom simulate --log` wrote, or a journal. Left out: the journal of yours that has the task.",
+)
 @click.option("--all", "show_all", is_flag=True, help=f"Show every class of candidates, not the first {MOST_SHOWN}.")
 @as_json
-def why(task: str, log: Path, show_all: bool, as_json: bool) -> None:
+def why(task: str, log: Path | None, show_all: bool, as_json: bool) -> None:
     """Say why TASK went where it went, or why it had to wait.
 
     Equal nodes at equal load are one class of candidates. For each class: the forecast the policy saw, what it came to
@@ -73,14 +80,14 @@ def why(task: str, log: Path, show_all: bool, as_json: bool) -> None:
 
     \b
     Examples:
-      wattloom simulate hsc-cpu --log run.log
-      wattloom why t1 --log run.log
+      wattloom why 12-7
+      wattloom simulate hsc-cpu --log run.log && wattloom why t1 --log run.log
     """
     from wattloom import api
     from wattloom.cli.printing import print_json, stdout_kept_for_json
     from wattloom.cli.progress import progress_bar
 
-    with progress_bar(f"reading {log.name}") as progress, stdout_kept_for_json(as_json):
+    with progress_bar(f"reading {log.name if log else 'the journal'}") as progress, stdout_kept_for_json(as_json):
         found = api.why(task, log, progress)
     if as_json:
         print_json(found.to_json())

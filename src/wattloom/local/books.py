@@ -16,7 +16,8 @@ from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction
 from wattloom.workload.function import Function
 
-DEFAULT_BUILD: Final = "default"
+ENDED_AT_ONCE: Final = -1
+"""Instead of a chunk: the call ended before its payload was kept."""
 
 
 class Books:
@@ -49,7 +50,9 @@ class Books:
     def ended(self, job: Job) -> None:
         """Its payload is not needed any more."""
         chunk = job.chunk
-        if chunk:
+        if not chunk:
+            job.chunk = ENDED_AT_ONCE
+        elif chunk > 0:
             left = self._left[chunk] - 1
             if left:
                 self._left[chunk] = left
@@ -64,21 +67,26 @@ class Books:
     def commit(self) -> None:
         """Everything so far is safe then, or a JournalError says why not."""
         if self._new:
-            new, self._new = self._new, []
-            spool = [(job.spool,) if job.spool else () for job in new]
-            chunk = self.journal.keep(
-                [
-                    Call(job.task.id, job.digest, job.args, names, job.key, job.timeout or 0.0)
-                    for job, names in zip(new, spool, strict=True)
-                ]
-            )
-            self._left[chunk] = len(new)
-            for job in new:
-                job.chunk = chunk
+            new = [job for job in self._new if job.chunk != ENDED_AT_ONCE]
+            self._new = []
+            if new:
+                self._keep(new)
         if self._records:
             records, self._records = self._records, []
             self.journal.append(self._encode(records))
         self.journal.commit()
+
+    def _keep(self, new: list[Job]) -> None:
+        spool = [(job.spool,) if job.spool else () for job in new]
+        chunk = self.journal.keep(
+            [
+                Call(job.task.id, job.digest, job.args, names, job.key, job.timeout or 0.0)
+                for job, names in zip(new, spool, strict=True)
+            ]
+        )
+        self._left[chunk] = len(new)
+        for job in new:
+            job.chunk = chunk
 
     # -- functions -----------------------------------------------------------------------------------------------------
 

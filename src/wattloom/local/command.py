@@ -52,9 +52,9 @@ class Command:
         self.__module__ = "command"
         self.__qualname__ = name_of_command(words)
 
-    def __call__(self, words: list[str], folder: str, desk: str, timeout: float | None) -> None:
+    def __call__(self, words: list[str], folder: str, door: str, timeout: float | None) -> None:
         """Run it to its end. Raises CommandFailed."""
-        with take_over(desk) as handed, _signals_survived():
+        with take_over(door) as handed, _signals_survived():
             if handed.asked:
                 raise CommandFailed(SIGNALLED + handed.asked, "it was to end before it had begun")
             _Life(words, folder, handed, timeout).live()

@@ -12,7 +12,7 @@ import msgspec
 
 from wattloom.errors import InputError
 from wattloom.local.executor import Executor
-from wattloom.local.job import TaskFuture
+from wattloom.local.future import TaskFuture
 from wattloom.local.options import Options
 
 P = ParamSpec("P")

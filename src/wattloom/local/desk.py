@@ -6,7 +6,8 @@ Owns the protocol. The energy desk reads a real meter; the virtual desk models t
 from typing import Protocol
 
 from wattloom.energy.used import Used
-from wattloom.local.job import Job, Reading
+from wattloom.local.future import Reading
+from wattloom.local.job import Job
 from wattloom.local.workforce import WorkerProcess
 from wattloom.scheduling.events import UsageArrived
 

@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING
 from contextlib import suppress
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
@@ -24,13 +24,15 @@ from wattloom.local import errors, frames
 from wattloom.local.books import Books
 from wattloom.local.desk import Desk
 from wattloom.local.frames import EndFrame
-from wattloom.local.job import METERED_WITHIN_S, Job, Reading, TaskFuture
+from wattloom.local.future import METERED_WITHIN_S, Reading, TaskFuture
+from wattloom.local.job import Job
 from wattloom.local.nodes import LocalNode
 from wattloom.local.packing import pack_whole, unpack
 from wattloom.local.recovery import Recovered
 from wattloom.local.workforce import ENDS, WorkerProcess, Workforce
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Evict, Place, Wait, Wake
+from wattloom.units import GIB
 from wattloom.workload.function import Function
 
 AT_ONCE: Final = 512
@@ -50,8 +52,8 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.args[0]}"""'
 
 
-class Dispatcher(threading.Thread):
-    """Runs until it is told to stop and nothing is left to do."""
+class Dispatcher:
+    """A thread that runs until it is told to stop and nothing is left to do."""
 
     def __init__(
         self,
@@ -62,7 +64,7 @@ class Dispatcher(threading.Thread):
         idle_timeout_s: float,
         began: float,
     ) -> None:
-        super().__init__(name="wattloom-dispatcher", daemon=True)
+        self.thread: Final = threading.Thread(target=self.run, name="wattloom-dispatcher", daemon=True)
         self._books: Final = books
         self._nodes: Final = nodes
         self._desk: Final = desk
@@ -97,6 +99,8 @@ class Dispatcher(threading.Thread):
         self._now: float = 0.0
         """Seconds since the run began, as this turn sees it."""
         self._stopping: bool = False
+        self.closed: bool = False
+        """Whether no more calls are taken."""
         self.broken: BaseException | None = None
 
     # -- from other threads --------------------------------------------------------------------------------------------
@@ -109,7 +113,10 @@ class Dispatcher(threading.Thread):
 
     def let_go(self) -> None:
         """In a forked child, where this thread does not exist."""
-        self._workforce.let_go()
+        if self.thread.is_alive() or self.broken is None:
+            self.broken = errors.ExecutorLost("this process was forked from the executor's: make another executor here")
+        with suppress(OSError):
+            self._workforce.let_go()
 
     def wake(self) -> None:
         with suppress(OSError):
@@ -119,7 +126,7 @@ class Dispatcher(threading.Thread):
         """Wait until the future has its joules."""
         reading = Reading(future)
         self.post(self.read_meter, reading)
-        if self.is_alive():
+        if self.thread.is_alive():
             reading.done.wait(METERED_WITHIN_S)
 
     # -- commands ------------------------------------------------------------------------------------------------------
@@ -377,11 +384,17 @@ class Dispatcher(threading.Thread):
         """Here nodes neither come nor grow: what fits nowhere would wait for ever."""
         if wait.reason == Reason.NEVER_FITS:
             job = self._jobs[wait.task]
-            needs = job.task.requirements
-            job.error = errors.TaskRejected(
-                wait.task, f"{job.function} asks for more than any node here has{f': {needs}' if needs else ''}"
-            )
+            job.error = errors.TaskRejected(wait.task, f"{job.function} fits nowhere here: {self._too_much(job)}")
             self.post(self.cancel, wait.task)
+
+    def _too_much(self, job: Job) -> str:
+        """What it asks for, and what there is."""
+        needs = job.task.requirements or self._books.engine.ledger.functions[job.function].requirements
+        cores = max(node.node.cpu or node.profile.threads for node in self._nodes)
+        memory = max(node.profile.memory if node.node.memory is None else node.node.memory for node in self._nodes)
+        if needs.cpu > cores:
+            return f"it asks for {needs.cpu:g} cores, and the largest node has {cores:g}"
+        return f"it asks for {needs.memory / GIB:,.1f} GiB, and the largest node has {memory / GIB:,.1f} GiB"
 
     def _evict(self, evict: Evict) -> None:
         """Futures are cancelled only before they are sent, so it waits in an outbox."""
@@ -443,21 +456,24 @@ class Dispatcher(threading.Thread):
         if future._state in (CANCELLED, CANCELLED_AND_NOTIFIED):
             _tell_waiters(future)
             return
+        result: Any = None
         if error is None:
             try:
                 result = self._unpacked(value)
             except BaseException as problem:
                 error = problem
-        with suppress(Exception):  # a caller may have broken his own future
+        try:
             if error is not None:
                 future.set_exception(error)
             else:
                 future.set_result(result)
+        except InvalidStateError:
+            pass  # the caller has set it himself
 
     def _unpacked(self, end: EndFrame) -> Any:
-        spool = self._books.journal.spool
         if not end.spool:
             return unpack(end.body, [])
+        spool = self._books.journal.spool
         try:
             return unpack(end.body, spool.map(end.spool))
         finally:
@@ -484,6 +500,7 @@ class Dispatcher(threading.Thread):
                 self._ended(worker, ENDS.decode(body))
             elif kind == frames.READY:
                 worker.ready = True
+                worker.heard_at = self._now
                 self._stillborn = 0
                 if self._desk is not None and worker.sent:
                     self._desk.busy(worker, self._now)
@@ -535,8 +552,7 @@ class Dispatcher(threading.Thread):
             except BaseException as wrong:
                 job.error = errors.TaskError(job.task.id, f"its exception cannot be read here: {wrong}")
         else:
-            text = end.body.decode(errors="replace")
-            job.error = errors.CannotSend(job.task.id, text.strip())
+            job.error = errors.CannotSend(job.task.id, f"{job.function}: {end.body.decode(errors='replace').strip()}")
         lines = str(job.error).splitlines()
         message = f"{type(job.error).__name__}: {lines[0] if lines else ''}"[:500]
         self._tell(ev.TaskFailed(now, job.task.id, job.attempt, "function", message))

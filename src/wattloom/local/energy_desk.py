@@ -10,7 +10,8 @@ from weakref import ref
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.used import Used
 from wattloom.local.desk import Told
-from wattloom.local.job import Job, Reading, TaskFuture
+from wattloom.local.future import Reading, TaskFuture
+from wattloom.local.job import Job
 from wattloom.local.workforce import WorkerProcess
 from wattloom.metering.account import Account
 from wattloom.metering.usage import Usage
@@ -60,7 +61,12 @@ class EnergyDesk:
         self.account.worker_started(worker.pid)
 
     def worker_gone(self, worker: WorkerProcess, now: float) -> None:
-        """To be told before it is reaped, while its CPU time can be read."""
+        """To be told before it is reaped, while its CPU time can be read. What it was at is paid for all the same."""
+        if worker.sent:
+            job = worker.sent[0]
+            self.account.running(worker.pid, job.task.id, job.function)
+            self._waiting[job.task.id] = ref(job.future)
+            self.due = now
         self.account.worker_gone(worker.pid)
 
     def node_mode(self, node: str, mode: str, now: float) -> None:
@@ -116,6 +122,9 @@ class EnergyDesk:
             found = waiting.pop(task, None)
             future = found() if found is not None else None
             if future is not None:
+                before = future._energy  # of an attempt that failed
+                if isinstance(before, tuple):
+                    joules, spread = joules + before[0], spread + before[1]
                 future._energy = (joules, spread, provenance)
         for task in usage.unknown:
             found = waiting.pop(task, None)

@@ -28,7 +28,8 @@ from wattloom.local.desk import Desk
 from wattloom.local.dispatcher import Dispatcher
 from wattloom.local.energy_desk import EnergyDesk
 from wattloom.local.functions import Functions, Sent
-from wattloom.local.job import Job, TaskFuture
+from wattloom.local.future import TaskFuture
+from wattloom.local.job import Job
 from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
 from wattloom.local.options import Options
 from wattloom.local.packing import Packed, named_arguments, pack_call, pack_whole, who_cannot_be_sent
@@ -79,7 +80,6 @@ class Executor(BaseExecutor):
         self._functions: Final = Functions()
         self._defined: Final[dict[str, Function]] = {}
         self._lock: Final = threading.Lock()
-        self._closed: bool = False
         self._numbers: Final = count(1)
         self._began: Final = time.monotonic()
         first = b"" if initializer is None else pack_whole((initializer, initargs))
@@ -97,13 +97,14 @@ class Executor(BaseExecutor):
         except BaseException:
             self._journal.close()
             raise
-        self._dispatcher.start()
-        _LIVE.add(self)
+        self._dispatcher.thread.start()
+        _LIVE.difference_update([each for each in _LIVE if not each.thread.is_alive()])
+        _LIVE.add(self._dispatcher)
 
     @property
     def usable(self) -> bool:
         """Whether it takes calls."""
-        return not self._closed and self._dispatcher.broken is None
+        return not self._dispatcher.closed and self._dispatcher.broken is None
 
     @property
     def journal(self) -> Path:
@@ -122,12 +123,13 @@ class Executor(BaseExecutor):
         """The same with needs and wishes (see `wattloom.function`)."""
         kwargs = kwargs or {}
         dispatcher = self._dispatcher
-        if self._closed:
+        if dispatcher.closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
         if dispatcher.broken is not None:
             raise dispatcher.broken
-        name = f"{self._prefix}{next(self._numbers)}"
-        future = TaskFuture(name)
+        number = next(self._numbers)
+        name = f"{self._prefix}{number}"
+        future = TaskFuture(name, number)
         try:
             sent = self._functions.sent(fn)
             packed = pack_call(args, kwargs)
@@ -142,10 +144,9 @@ class Executor(BaseExecutor):
             options.task(name, sent.name, self._defined[sent.name]), future, sent.digest, sent.blob, packed.body, spool
         )
         job.timeout, job.key, job.cpu = options.timeout, options.key, options.cpu
-        future._meter = dispatcher.meter_now
-        future._cancelled = self._cancelled
+        future._dispatcher = dispatcher
         with self._lock:
-            if self._closed:
+            if dispatcher.closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             dispatcher.post(dispatcher.submit, job)
         if dispatcher.broken is not None and not future.done():
@@ -162,9 +163,6 @@ class Executor(BaseExecutor):
     def _spooled(self, name: str, packed: Packed) -> str:
         self._spool.write(f"args-{name}", packed.raw)
         return f"args-{name}"
-
-    def _cancelled(self, task: str) -> None:
-        self._dispatcher.post(self._dispatcher.cancel, task)
 
     def map(
         self,
@@ -207,7 +205,7 @@ class Executor(BaseExecutor):
         """Wait until everything submitted so far is in the journal: from then on it is not forgotten."""
         done = threading.Event()
         self._dispatcher.post(self._dispatcher.after_commit, done.set)
-        while self._dispatcher.is_alive():
+        while self._dispatcher.thread.is_alive():
             if done.wait(0.5 if timeout is None else timeout):
                 return True
             if timeout is not None:
@@ -220,8 +218,7 @@ class Executor(BaseExecutor):
             return []
         self._defined.update((function.name, function) for function in found.functions)
         for job, _ in found.jobs:
-            job.future._meter = self._dispatcher.meter_now
-            job.future._cancelled = self._cancelled
+            job.future._dispatcher = self._dispatcher
         self._dispatcher.post(self._dispatcher.recover, found)
         return [job.future for job, _ in found.jobs]
 
@@ -230,23 +227,19 @@ class Executor(BaseExecutor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more calls. Those under way, and without `cancel_futures` those waiting, are still made."""
         with self._lock:
-            closed, self._closed = self._closed, True
+            closed, self._dispatcher.closed = self._dispatcher.closed, True
         if cancel_futures:
             self._dispatcher.post(self._dispatcher.cancel_waiting, None)
         if not closed:
             self._dispatcher.post(self._dispatcher.stop, False)
         if wait:
-            self._dispatcher.join()
-            _LIVE.discard(self)
+            _join(self._dispatcher)
 
     def kill_workers(self) -> None:
         """End all at once: calls that run are cut off, those waiting are cancelled."""
         with self._lock:
-            self._closed = True
-        self._dispatcher.post(self._dispatcher.cancel_waiting, None)
-        self._dispatcher.post(self._dispatcher.stop, True)
-        self._dispatcher.join()
-        _LIVE.discard(self)
+            self._dispatcher.closed = True
+        _kill(self._dispatcher)
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -257,7 +250,7 @@ class Executor(BaseExecutor):
             self.shutdown(wait=True)
 
     def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
+        if hasattr(self, "_dispatcher") and not self._dispatcher.closed:
             self.shutdown(wait=False)
 
 
@@ -363,20 +356,40 @@ def _cannot_send(
 
 # -- the interpreter's end ---------------------------------------------------------------------------------------------
 
-_LIVE: Final[weakref.WeakSet[Executor]] = weakref.WeakSet()
+_LIVE: Final[set[Dispatcher]] = set()
+"""Dispatchers that may have work, whether or not their executors are still known to anybody."""
+
+
+def _join(dispatcher: Dispatcher) -> None:
+    try:
+        dispatcher.thread.join()
+    except KeyboardInterrupt:  # whoever asks twice does not want to wait
+        _kill(dispatcher)
+        raise
+
+
+def _kill(dispatcher: Dispatcher) -> None:
+    dispatcher.post(dispatcher.cancel_waiting, None)
+    dispatcher.post(dispatcher.stop, True)
+    dispatcher.thread.join()
 
 
 def _finish_all() -> None:
     """Before the interpreter ends, what was submitted is finished, as with the standard library's executors."""
-    for executor in list(_LIVE):
-        executor.shutdown(wait=True)
+    interrupted = isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
+    for dispatcher in list(_LIVE):
+        dispatcher.closed = True
+        if interrupted:
+            _kill(dispatcher)
+        else:
+            dispatcher.post(dispatcher.stop, False)
+            _join(dispatcher)
 
 
 def _forget_all() -> None:
     """In a forked child the dispatcher's thread does not exist."""
-    for executor in list(_LIVE):
-        executor._closed = True
-        executor._dispatcher.let_go()
+    for dispatcher in _LIVE:
+        dispatcher.let_go()
     _LIVE.clear()
 
 

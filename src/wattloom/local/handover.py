@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from secrets import token_hex
+from subprocess import DEVNULL
 from threading import Thread
 from typing import Final
 
@@ -26,15 +27,15 @@ class Handed:
         self.asked: Final = asked
         """A signal that came before the command could begin; 0: none."""
         self.descriptors: Final = descriptors
-        self.stdin: Final = descriptors[0] if descriptors else -3  # subprocess.DEVNULL
+        self.stdin: Final = descriptors[0] if descriptors else DEVNULL
         self.out: Final = descriptors[1] if descriptors else None
         self.err: Final = descriptors[2] if descriptors else None
 
 
 @contextmanager
-def take_over(desk: str) -> Iterator[Handed]:
+def take_over(door: str) -> Iterator[Handed]:
     """In the worker: fetch the streams from the program that asked."""
-    handed = _fetch(desk)
+    handed = _fetch(door)
     try:
         yield handed
     finally:
@@ -44,11 +45,11 @@ def take_over(desk: str) -> Iterator[Handed]:
             handed.control.close()
 
 
-def _fetch(desk: str) -> Handed:
+def _fetch(door: str) -> Handed:
     control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         control.settimeout(PATIENCE_S)
-        control.connect(_address(desk))
+        control.connect(_address(door))
         first, descriptors, _, _ = socket.recv_fds(control, 1, STREAMS)
         control.settimeout(None)
     except OSError:  # the program that asked is gone, and a later one runs its command again
@@ -60,7 +61,7 @@ def _fetch(desk: str) -> Handed:
     return Handed(control, first[0], list(descriptors))
 
 
-class Desk:
+class Handover:
     """In the program that asked: waits for workers, gives each the streams, and passes signals on to all."""
 
     def __init__(self) -> None:
@@ -73,7 +74,7 @@ class Desk:
         self._door: Final = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._door.bind(_address(self.name))
         self._door.listen()
-        self._thread: Final = Thread(target=self._serve, name="wattloom-desk", daemon=True)
+        self._thread: Final = Thread(target=self._serve, name="wattloom-handover", daemon=True)
         self._thread.start()
 
     def signal(self, number: int) -> None:

@@ -8,6 +8,8 @@ the other side maps. Knows no socket and no journal.
 import io
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType
 from typing import Any, Final
 
 import cloudpickle
@@ -84,10 +86,23 @@ def unpack(body: bytes, buffers: list[memoryview]) -> Any:
 # -- what cannot be sent -----------------------------------------------------------------------------------------------
 
 
+def used_by(function: Callable[..., Any]) -> dict[str, Any]:
+    """Variables from outside that a function uses, of those that are no functions or modules."""
+    code, found = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+    if code is None:
+        return {}
+    used = {name: found[name] for name in code.co_names if name in found}
+    for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or (), strict=False):
+        with suppress(ValueError):
+            used[name] = cell.cell_contents
+    return {name: value for name, value in used.items() if not callable(value) and not isinstance(value, ModuleType)}
+
+
 def who_cannot_be_sent(named: dict[str, Any], problem: BaseException) -> str:
     """A sentence that names what cannot be pickled."""
     culprits = [f"{name} ({type(value).__qualname__})" for name, value in named.items() if not _sendable(value)]
-    found = ", ".join(culprits[:MOST_NAMED]) or "the call"
+    precise = [each for each in culprits if not each.startswith("function ")]
+    found = ", ".join((precise or culprits)[:MOST_NAMED]) or "the call"
     why = str(problem) or type(problem).__name__
     return (
         f"{found} cannot be sent to a worker process: {why}. Make it inside the function, or pass what it is made from"
@@ -104,7 +119,9 @@ def _sendable(value: Any) -> bool:
 
 def named_arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """What a call consists of, by name, for messages."""
-    named: dict[str, Any] = {f"function {getattr(function, '__qualname__', function)}": function}
+    name = getattr(function, "__qualname__", repr(function))
+    named = {f"{used}, which {name} uses,": value for used, value in used_by(function).items()}
+    named[f"function {name}"] = function
     named |= {f"argument {position + 1}": value for position, value in enumerate(args)}
     named |= {f"argument {name!r}": value for name, value in kwargs.items()}
     return named

@@ -12,7 +12,8 @@ import msgspec
 from wattloom.journal.calls import Unfinished
 from wattloom.journal.journal import Journal
 from wattloom.journal.progress import Progress
-from wattloom.local.job import Job, TaskFuture
+from wattloom.local.future import TaskFuture
+from wattloom.local.job import Job
 from wattloom.local.workforce import WORKER
 from wattloom.workload.function import Function
 from wattloom.workload.requirements import Requirements

@@ -1,7 +1,7 @@
 """Output of a command on its way: read as it comes, passed on at once, and the end of it kept.
 
-Owns pipes and pseudo-terminals. A command whose output goes to a terminal gets a terminal, so that it shows its bars and
-colours; what goes to one place in the end goes through one of them, so that its order stays.
+Owns pipes and pseudo-terminals. A command whose output goes to a terminal gets a terminal, so that it shows its bars
+and colours; what goes to one place in the end goes through one of them, so that its order stays.
 """
 
 import fcntl

@@ -9,7 +9,8 @@ from typing import Final
 from wattloom.cluster.machine import Machine
 from wattloom.energy.used import Used
 from wattloom.local.desk import Told
-from wattloom.local.job import Job, Reading
+from wattloom.local.future import Reading
+from wattloom.local.job import Job
 from wattloom.local.nodes import LocalNode
 from wattloom.local.workforce import WorkerProcess
 from wattloom.metering.curves import curve_error

@@ -254,7 +254,9 @@ class Worker:
             packed = pack((problem, text))
             unpack(packed.body, packed.raw)  # some can be pickled and not unpickled
             return frames.RAISED, packed
-        except BaseException:
+        except BaseException as wrong:
+            kind = type(problem).__qualname__
+            text = f"its exception ({kind}) cannot be sent back ({wrong}); this is what it said:\n{text}"
             return frames.UNSENDABLE, Packed(text.encode(errors="replace"), [])
 
     def _spooled(self, number: int, status: int, packed: Packed) -> tuple[int, str, Packed]:

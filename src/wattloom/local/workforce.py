@@ -4,6 +4,7 @@ Owns their sockets and their lives. Which call goes where is the engine's decisi
 dispatcher's.
 """
 
+import fcntl
 import os
 import signal
 import socket
@@ -31,6 +32,7 @@ ENDS: Final = msgspec.msgpack.Decoder(list[EndFrame])
 PACKAGE_FOLDER: Final = str(Path(__file__).parents[2])
 WORKER: Final = "worker"
 """How the names of progress files begin; then come the run and the worker's number."""
+F_SETSIG: Final = 10
 STOPPING_S: Final = 2.0
 """How long a worker that was told to stop may take."""
 
@@ -47,6 +49,7 @@ class WorkerProcess:
         self.pid: Final = process.pid
         self.channel: Final = channel
         self.progress: Final = progress
+        self.rope: Final = tie_to_us(process.pid)
         self.life: Final = os.pidfd_open(process.pid)
         """Readable when it has ended, even if something it started keeps its socket open."""
         self.inbox: Final = frames.Inbox()
@@ -229,6 +232,8 @@ class Workforce:
         self._selector.unregister(worker.life)
         worker.channel.close()
         os.close(worker.life)
+        for end in worker.rope:
+            os.close(end)
         del self.by_life[worker.life]
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(worker.pid, signal.SIGKILL)  # what it started, if anything is left
@@ -249,6 +254,8 @@ class Workforce:
             os.close(end)
         for worker in self.workers.values():
             worker.channel.close()
+            for end in worker.rope:
+                os.close(end)
 
     def stop(self, worker: WorkerProcess) -> None:
         """Let it end by itself."""
@@ -275,6 +282,20 @@ class Workforce:
                 self.forget(worker)
         for end in self._lifeline:
             os.close(end)
+
+
+def tie_to_us(group: int) -> tuple[int, int]:
+    """Have the kernel kill a worker and all it started when this process dies, even if the worker has died before.
+
+    Both ends of a pipe are ours alone. When we die the kernel closes the later one first, and signals the group on
+    behalf of the other. Either end is returned, to be closed in this order when the worker is gone.
+    """
+    read, write = os.pipe()
+    with suppress(OSError):
+        fcntl.fcntl(read, fcntl.F_SETOWN, -group)
+        fcntl.fcntl(read, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
+    return read, write
 
 
 def _path_of(environment: dict[str, str]) -> list[str]:

@@ -16,7 +16,7 @@ from tests.local.chaos import notes
 from tests.local.chaos.work import leave_a_line
 
 THREADS = 3
-MOST_OPEN = 1500
+MOST_OPEN = 500
 """Tasks of all threads that have not ended: more are not submitted."""
 BALLAST = 100_000
 """Bytes: goes through a file beside the journal."""
@@ -67,15 +67,15 @@ class Life:
         number = 0
         unsure: list[str] = []
         while True:
-            for _ in range(chance.choice([1, 5, 20, 60, 400])):
+            while len(self.open) > MOST_OPEN:
+                time.sleep(0.005)
+            for _ in range(chance.choice([1, 5, 20, 60, 300])):
                 number += 1
                 kind = "i" if chance.random() < 0.6 else "n"
                 unsure.append(self.submit(chance, f"{kind}-{self.number}-{thread}-{number}"))
             if chance.random() < 0.7 and self.executor.sync():
                 self.note(*[f"accepted {task}" for task in unsure])
                 unsure.clear()
-            while len(self.open) > MOST_OPEN:
-                time.sleep(0.01)
             time.sleep(chance.choice([0.0, 0.002, 0.02]))
 
     def recover(self) -> None:

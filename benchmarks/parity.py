@@ -1,0 +1,295 @@
+"""The simulator against this machine: the same calls on the same virtual nodes, predicted and made.
+
+This machine's cores are split into two virtual nodes, a quick and hungry one and a slow and frugal one. Four CPU-bound
+functions are sized to take between 0.06 and 0.28 s here, and calibrated: a run of mixed calls measures the seconds of
+each on each node. From these figures alone the simulator predicts, for every policy, who goes where, the makespan and
+the joules of a plan of calls; then the executor makes them. The plan is drawn by lot among those whose placements stay
+the same when calls are 3% shorter or up to 6% longer, so that they hang on decisions and not on noise. A run in which
+others took the cores (calls took longer than their CPU time) is repeated, at most twice.
+
+Then a journal of many short calls is replayed under another policy, and timed.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from reporting import Goal, finish
+
+from wattloom import Executor, VirtualNode, replay
+from wattloom.policies.listing import policies
+from wattloom.testing import parity
+from wattloom.testing.parity import Outcome, Planned, Timed, timed
+
+WITHIN = 0.10
+NOISE, NOISE_TRIES = 0.03, 6
+DISTURBED = 0.04
+MOST_TRIES = 3
+QUIET_S, QUIET_SHARE, QUIET_WITHIN_S = 1.0, 0.9, 30.0
+ROUNDS = 14
+SPACED, AT_ONCE, MOST_GAP_S = 18, 12, 0.3
+TARGETS_S = {"primes": 0.06, "hashes": 0.11, "archives": 0.18, "documents": 0.28}
+
+
+# -- work --------------------------------------------------------------------------------------------------------------
+
+
+def primes(amount: int) -> Timed:
+    """Trial division in pure Python."""
+    return timed(lambda: sum(all(n % d for d in range(2, int(n**0.5) + 1)) for n in range(2, 20 * amount)))
+
+
+def hashes(amount: int) -> Timed:
+    """SHA-256, over and over."""
+    return timed(lambda: hashlib.pbkdf2_hmac("sha256", b"watt", b"loom", 100 * amount))
+
+
+def archives(amount: int) -> Timed:
+    """Compression of text."""
+    text = b" ".join(str(n * n).encode() for n in range(2000))
+    return timed(lambda: [zlib.compress(text, 9) for _ in range(amount)])
+
+
+def documents(amount: int) -> Timed:
+    """JSON, written and read."""
+    record = {str(n): [n, n / 7, str(n)] for n in range(200)}
+    return timed(lambda: [json.loads(json.dumps(record)) for _ in range(amount)])
+
+
+def sized() -> dict[str, Callable[[], Timed]]:
+    """Each function with the amount of work that takes about its target here."""
+    work: dict[str, Callable[[], Timed]] = {}
+    for function in (primes, hashes, archives, documents):
+        amount = 10
+        for _ in range(6):
+            seconds = min(function(amount)[1] for _ in range(3))
+            amount = max(1, round(amount * min(10.0, TARGETS_S[function.__name__] / max(seconds, 1e-6))))
+        work[function.__name__] = partial(function, amount)
+    return work
+
+
+def plan_of(seed: int) -> list[Planned]:
+    """Some calls one after another, then many at once."""
+    chance, at, plan = Random(seed), 0.0, []
+    for _ in range(SPACED):
+        plan.append(Planned(at, chance.choice(list(TARGETS_S))))
+        at += chance.uniform(0.02, MOST_GAP_S)
+    return plan + [Planned(at, chance.choice(list(TARGETS_S))) for _ in range(AT_ONCE)]
+
+
+# -- quiet -------------------------------------------------------------------------------------------------------------
+
+
+def wait_for_quiet() -> None:
+    """Until the cores have been idle for a moment, so that others are less likely in the way; not for ever."""
+    end = time.monotonic() + QUIET_WITHIN_S
+    while time.monotonic() < end:
+        before = _idle_s()
+        time.sleep(QUIET_S)
+        if _idle_s() - before > QUIET_SHARE * QUIET_S * (os.cpu_count() or 1):
+            return
+
+
+def _idle_s() -> float:
+    """Idle seconds of all cores since the machine was started."""
+    idle, waiting = Path("/proc/stat").read_text().split()[4:6]
+    return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
+
+
+# -- the three steps ---------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """Nodes, work and what was calibrated."""
+
+    def __init__(self, nodes: Sequence[VirtualNode], work: dict[str, Callable[[], Timed]], folder: Path) -> None:
+        self.nodes = nodes
+        self.work = work
+        self.folder = folder
+        wait_for_quiet()
+        self.seconds = parity.calibrate(nodes, work, folder / "calibration.journal", ROUNDS)
+        for (function, machine), seconds in sorted(self.seconds.items()):
+            print(f"calibrated: {function:10} on {machine:8} {seconds:.4f} s")
+
+    def predict(self, plan: list[Planned], policy: str, lengths: Sequence[float] | None = None) -> Outcome:
+        return parity.predict(self.nodes, self.work, plan, policy, self.seconds, lengths=lengths)
+
+    def steady_plan(self, names: list[str], seeds: int) -> list[Planned]:
+        """Among plans that do not hang on noise, the one on which the policies differ most."""
+        plans = [plan_of(seed) for seed in range(seeds)]
+        ways = [len({tuple(self.predict(plan, name).placements) for name in names}) for plan in plans]
+        for seed in sorted(range(seeds), key=lambda seed: -ways[seed]):
+            plan = plans[seed]
+            if all(
+                parity.is_steady(partial(self.predict, plan, name), len(plan), NOISE, NOISE_TRIES) for name in names
+            ):
+                print(
+                    f"plan {seed} of {seeds}: the policies place its {len(plan)} calls in {ways[seed]} different ways"
+                )
+                return plan
+        raise SystemExit(f"none of {seeds} plans is steady: try more --seeds")
+
+    def compare(self, plan: list[Planned], policy: str) -> dict[str, Any]:
+        predicted = self.predict(plan, policy)
+        for attempt in range(1, MOST_TRIES + 1):
+            wait_for_quiet()
+            journal = self.folder / f"{policy}-{attempt}.journal"
+            real = parity.run(self.nodes, self.work, plan, policy, journal, self.seconds)
+            if real.disturbance <= DISTURBED:
+                break
+        return {
+            "policy": policy,
+            "same placements": predicted.placements == real.placements,
+            "makespan predicted s": predicted.makespan_s,
+            "makespan real s": real.makespan_s,
+            "makespan error": predicted.makespan_s / real.makespan_s - 1.0,
+            "joules predicted": predicted.joules,
+            "joules real": real.joules,
+            "joules error": predicted.joules / real.joules - 1.0,
+            "answer error": predicted.answer_s / real.answer_s - 1.0,
+            "disturbed": real.disturbance,
+            "tries": attempt,
+        }
+
+
+# -- replay ------------------------------------------------------------------------------------------------------------
+
+
+def nothing() -> None:
+    """As short as a call can be."""
+
+
+def time_replay(tasks: int, journal: Path) -> dict[str, Any]:
+    """Make many calls for real, then say what they would have cost under another policy."""
+    began = time.perf_counter()
+    with Executor(journal=journal, policy="fifo") as executor:
+        for _ in executor.map(nothing_of, range(tasks)):
+            pass
+    ran = time.perf_counter()
+    again = replay(journal, policy="least-joules")
+    done = time.perf_counter()
+    assert again.counterfactual is not None
+    return {
+        "tasks": tasks,
+        "ran in s": ran - began,
+        "replayed in s": done - ran,
+        "same decisions": again.same_decisions,
+        "finished then": again.recorded.tasks.finished,
+        "finished now": again.counterfactual.tasks.finished,
+    }
+
+
+def nothing_of(_: int) -> None:
+    """The same, for `map`."""
+
+
+# -- the figure --------------------------------------------------------------------------------------------------------
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Predicted against real, one point per policy, with the band of 10%."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.6), dpi=150, layout="constrained")
+    for axes, what, unit in zip(figure.subplots(1, 2), ("makespan", "joules"), (" s", ""), strict=True):
+        real = [row[f"{what} real{unit}"] for row in rows]
+        predicted = [row[f"{what} predicted{unit}"] for row in rows]
+        _square(axes, real, predicted)
+        label = "makespan, s" if what == "makespan" else "energy of both nodes, J"
+        axes.set_xlabel(f"{label}: this machine")
+        axes.set_ylabel(f"{label}: simulator")
+        worst = max(abs(row[f"{what} error"]) for row in rows)
+        axes.set_title(
+            f"{what if what == 'makespan' else 'energy'}: largest error {worst:.1%}", fontsize=10, loc="left"
+        )
+    for axes in figure.axes[:1]:
+        handles = [
+            axes.plot([], [], "o", color="#0072B2", label="a policy, same placements")[0],
+            axes.plot([], [], "x", color="#D55E00", label="a policy, other placements")[0],
+        ]
+        axes.legend(handles=handles, loc="upper left", frameon=False, fontsize=8)
+    same = [row["same placements"] for row in rows]
+    for axes, what, unit in zip(figure.axes, ("makespan", "joules"), (" s", ""), strict=True):
+        for row, equal in zip(rows, same, strict=True):
+            point = (row[f"{what} real{unit}"], row[f"{what} predicted{unit}"])
+            axes.plot(*point, "o" if equal else "x", color="#0072B2" if equal else "#D55E00", markersize=6, alpha=0.75)
+    _name_clusters(figure.axes[1], rows)
+    figure.savefig(path, metadata={"Software": None})
+    print(f"figure: {path}")
+
+
+def _square(axes: Any, real: list[float], predicted: list[float]) -> None:
+    low, high = min(*real, *predicted), max(*real, *predicted)
+    margin = max(0.12 * high, 0.6 * (high - low))
+    low, high = low - margin, high + margin
+    line = [low, high]
+    axes.fill_between(line, [0.9 * x for x in line], [1.1 * x for x in line], color="#E6F1F8", label="within 10%")
+    axes.plot(line, line, color="#7A8794", linewidth=1)
+    axes.set_xlim(line)
+    axes.set_ylim(line)
+    axes.set_aspect("equal")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _name_clusters(axes: Any, rows: list[dict[str, Any]]) -> None:
+    """Policies whose points fall together share a label."""
+    groups: list[list[dict[str, Any]]] = []
+    span = axes.get_xlim()[1] - axes.get_xlim()[0]
+    for row in sorted(rows, key=lambda row: row["joules real"]):
+        if groups and row["joules real"] - groups[-1][0]["joules real"] < 0.03 * span:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    for number, group in enumerate(groups):
+        text = "\n".join(row["policy"] for row in group)
+        x, y = group[0]["joules real"], group[0]["joules predicted"]
+        side = 1 if number % 2 else -1
+        axes.annotate(
+            text, (x, y), (18 * side, -14 * side), textcoords="offset points", fontsize=8,
+            ha="left" if side > 0 else "right", va="top" if side > 0 else "bottom",
+            arrowprops={"arrowstyle": "-", "color": "#7A8794", "linewidth": 0.6},
+        )  # fmt: skip
+
+
+def main() -> None:
+    """Calibrate, predict, run, compare; replay."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policies", default="", help="with commas in between; left out: all")
+    parser.add_argument("--seeds", type=int, default=100, help="plans to choose from (default 100)")
+    parser.add_argument("--tasks", type=int, default=100_000, help="of the replay; 0: none (default 100,000)")
+    parser.add_argument("--figure", type=Path, help="write a picture (needs matplotlib)")
+    options = parser.parse_args()
+    names = options.policies.split(",") if options.policies else [policy.name for policy in policies()]
+    goals: list[Goal] = []
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(parity.two_nodes(), sized(), Path(folder))
+        plan = bench.steady_plan(names, options.seeds)
+        rows = [bench.compare(plan, name) for name in names]
+        goals.append(Goal.at_least("policies with the same placements", len(names), _same(rows)))
+        for what in ("makespan", "joules"):
+            worst = max(abs(row[f"{what} error"]) for row in rows)
+            goals.append(Goal.at_most(f"largest error of the {what}", WITHIN, worst))
+        if options.figure is not None:
+            draw(rows, options.figure)
+        replayed = time_replay(options.tasks, Path(folder) / "many.journal") if options.tasks else {}
+    if replayed:
+        print("replay:", ", ".join(f"{name} {value}" for name, value in replayed.items()))
+        goals.append(Goal.at_most(f"seconds to replay {options.tasks:,} tasks", 10.0, replayed["replayed in s"]))
+    finish("parity", rows, goals)
+
+
+def _same(rows: list[dict[str, Any]]) -> int:
+    return sum(row["same placements"] for row in rows)
+
+
+if __name__ == "__main__":
+    main()

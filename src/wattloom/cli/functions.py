@@ -1,0 +1,67 @@
+"""`wattloom functions`: what each function costs here."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wattloom.cli.options import as_json, journal_option, say_unreadable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from wattloom.local.records import FunctionInfo
+
+
+@click.command(short_help="Say what each function costs here.")
+@journal_option
+@as_json
+def functions(journal: Path | None, as_json: bool) -> None:
+    """Say what each function has cost on this machine; the one that used most joules first.
+
+    Time and energy are those of one call: the mean, and after ± the standard deviation from call to call. The trend is
+    how much more, or less, the last tenth of the calls took than all; it needs 20 calls.
+
+    \b
+    Examples:
+      wattloom functions
+      wattloom functions --journal work.journal --json
+    """
+    import msgspec
+
+    from wattloom.cli.printing import console, fits, print_json
+    from wattloom.local.records import functions as costs
+
+    found = costs(journal)
+    if journal is None:
+        say_unreadable()
+    if as_json:
+        print_json([msgspec.to_builtins(each) for each in found])
+        return
+    if not found:
+        click.echo("No function was called here yet.")
+        return
+    out = console()
+    wide = _table(found, full=True)
+    out.print(wide if fits(wide, out) else _table(found, full=False))
+
+
+def _table(found: "list[FunctionInfo]", full: bool) -> "Table":
+    from wattloom.cli.figures import joules, percent
+    from wattloom.cli.printing import literal, table
+
+    names = ("calls", "failed", "time", "energy", "total", "trend s", "trend J")
+    made = table("function", *names, *(("joules are", "machine") if full else ()), numbers=names)
+    for each in found:
+        cells = [each.function, f"{each.calls:,}", f"{each.calls - each.finished:,}"]
+        cells += [_time(each.mean_s, each.spread_s), joules(each.mean_j, each.spread_j)]
+        cells += [joules(None if each.mean_j is None else each.joules, None), percent(each.trend_s)]
+        cells += [percent(each.trend_j), *((each.provenance, ", ".join(each.machines)) if full else ())]
+        made.add_row(*map(literal, cells))
+    return made
+
+
+def _time(mean: float | None, deviation: float | None) -> str:
+    from wattloom.cli.figures import seconds
+
+    return seconds(mean) if mean is None or deviation is None else f"{seconds(mean)} ± {seconds(deviation)}"

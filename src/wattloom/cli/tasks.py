@@ -1,0 +1,168 @@
+"""`wattloom tasks`: what was run here, the newest first; and `wattloom tasks prune`, which removes old runs."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wattloom.cli.options import as_json, function_names, journal_option, say_unreadable
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from wattloom.local.records import PruneInfo, TaskInfo
+
+STATES: Final = ("waiting", "placed", "running", "finished", "failed", "cancelled", "rejected", "unknown")
+"""As in `journal.listing`, which is loaded only when tasks are listed."""
+STYLES: Final = {"failed": "red", "rejected": "red", "unknown": "yellow", "running": "green"}
+LONGEST_MESSAGE: Final = 100
+
+
+@click.group(invoke_without_command=True, short_help="List what was run here; remove old runs.")
+@click.option(
+    "--state", "states", type=click.Choice(STATES), multiple=True, help="Only tasks in this state. Repeatable."
+)
+@click.option("--function", shell_complete=function_names, metavar="F", help="Only calls of this function.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="The newest so many."
+)
+@journal_option
+@as_json
+@click.pass_context
+def tasks(
+    ctx: click.Context, states: tuple[str, ...], function: str | None, limit: int, journal: Path | None, as_json: bool
+) -> None:
+    """List the tasks that were run on this machine, the newest first.
+
+    Every call of an executor and every `wattloom run` is a task. Its name is what `wattloom why` and `wattloom logs`
+    take. Joules are given with one standard deviation.
+
+    \b
+    Examples:
+      wattloom tasks
+      wattloom tasks --state failed --limit 5
+      wattloom tasks --function app.resize --json
+      wattloom tasks prune --older-than 7
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    import msgspec
+
+    from wattloom.cli.printing import print_json
+    from wattloom.local.records import tasks as listed
+
+    found = listed(journal, states=states, function=function, limit=limit)
+    if journal is None:
+        say_unreadable()
+    if as_json:
+        print_json([msgspec.to_builtins(task) for task in found])
+    elif found:
+        _print(found)
+    else:
+        click.echo(_nothing(bool(states or function)))
+
+
+@tasks.command(short_help="Remove old runs from journals.")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Remove runs that ended longer ago. Left out: the setting retention_days.",
+)
+@click.option(
+    "--larger-than",
+    type=click.FloatRange(min=0),
+    metavar="MB",
+    help="Remove the oldest runs of a journal until its logs are no larger. Left out: the setting retention_megabytes.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@journal_option
+@as_json
+def prune(
+    older_than: float | None, larger_than: float | None, dry_run: bool, journal: Path | None, as_json: bool
+) -> None:
+    """Remove old runs, with all their tasks, and give the room back to the disk.
+
+    Journals in use are left alone, and so are runs with unfinished tasks. What was learned about functions stays.
+
+    \b
+    Examples:
+      wattloom tasks prune --dry-run
+      wattloom tasks prune --older-than 7
+      wattloom tasks prune --older-than 0 --journal work.journal
+    """
+    import msgspec
+
+    from wattloom.cli.printing import print_json
+    from wattloom.local.records import prune as removed
+
+    found = removed(journal, older_than_days=older_than, larger_than_mb=larger_than, dry_run=dry_run)
+    if as_json:
+        print_json([msgspec.to_builtins(each) for each in found])
+        return
+    for each in found:
+        if each.runs or each.problem:
+            click.echo(_went(each, dry_run))
+    if not any(each.runs for each in found):
+        click.echo(f"Nothing {'would go' if dry_run else 'was old or large enough to go'}.")
+
+
+# -- how tasks look ----------------------------------------------------------------------------------------------------
+
+
+def _print(found: "list[TaskInfo]") -> None:
+    from wattloom.cli.printing import console, fits
+
+    out = console()
+    several = len({task.journal for task in found}) > 1
+    wide = _table(found, several, full=True)
+    out.print(wide if fits(wide, out) else _table(found, several, full=False))
+
+
+def _table(found: "list[TaskInfo]", several: bool, full: bool) -> "Table":
+    from wattloom.cli.figures import joules, seconds
+    from wattloom.cli.printing import literal, table
+
+    names = ["task", "function", "state", *(["node"] if full else []), "submitted", "time", "energy"]
+    names += [*(["journal"] if several else []), "message"]
+    made = table(*names, numbers=("time", "energy"))
+    for task in found:
+        cells = [task.task, task.function, task.state, *([task.node] if full else []), when(task.submitted, task.run)]
+        cells += [seconds(task.seconds), joules(task.joules, task.spread_j, task.provenance)]
+        cells += [*([Path(task.journal).name] if several else []), _short(task.message)]
+        made.add_row(*map(literal, cells), style=STYLES.get(task.state))
+    return made
+
+
+def when(submitted: float, run: int) -> str:
+    """Of today: the time; a log that is no journal has only its own seconds."""
+    if not run:
+        return f"{submitted:,.3f} s"
+    at = datetime.fromtimestamp(submitted)
+    return f"{at:%H:%M:%S}" if at.date() == datetime.now().date() else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _short(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE - 3]}..."
+
+
+def _nothing(filtered: bool) -> str:
+    if filtered:
+        return "No such tasks."
+    return "Nothing was run here yet. `wattloom run -- COMMAND` runs a command, wattloom.Executor calls functions."
+
+
+def _went(each: "PruneInfo", dry_run: bool) -> str:
+    if each.problem:
+        return f"{each.journal}: left alone: {each.problem}"
+    word = "run" if len(each.runs) == 1 else "runs"
+    numbers = ", ".join(map(str, each.runs[:10])) + (", ..." if len(each.runs) > 10 else "")
+    if dry_run:
+        return f"{each.journal}: {len(each.runs):,} {word} would go ({numbers}), {_size(each.bytes)} of log"
+    return f"{each.journal}: {len(each.runs):,} {word} removed ({numbers}), {_size(each.bytes)} freed"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"

@@ -1,0 +1,105 @@
+"""The future that a caller holds.
+
+Owns the future and the question for its joules. It is set by the dispatcher.
+"""
+
+import threading
+from concurrent.futures import Future
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.energy.measured import Energy
+from wattloom.units import Joules
+
+if TYPE_CHECKING:
+    from wattloom.local.dispatcher import Dispatcher
+
+METERED_WITHIN_S: Final = 10.0
+"""So long `energy` waits for the meter."""
+DONE: Final = (FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED)
+CONDITIONS: Final = tuple(threading.Condition() for _ in range(61))
+"""Shared by all futures: enough that hardly anybody is woken for another's."""
+
+
+class TaskFuture(Future[Any]):
+    """A future that also knows what the call cost.
+
+    The standard future makes a condition of its own, ten objects that the garbage collector looks at again and again as
+    long as the call waits. Here many futures share one, so whoever waits looks whether it was for him.
+    """
+
+    _energy: tuple[float, float, Provenance] | Unknown | None = None
+    _dispatcher: "Dispatcher | None" = None
+    """Whom to ask for a reading, and to tell that it was cancelled."""
+
+    def __init__(self, task: str, number: int = 0) -> None:
+        self._condition = CONDITIONS[number % len(CONDITIONS)]
+        self._state = PENDING
+        self._result = None
+        self._exception = None
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
+        self.task_id: Final = task
+        """Its name in the journal, for `wattloom why`, `tasks` and `logs`."""
+
+    def cancel(self) -> bool:
+        """As every future's: possible until the call is sent to a worker."""
+        if not super().cancel():
+            return False
+        if self._dispatcher is not None:
+            self._dispatcher.post(self._dispatcher.cancel, self.task_id)
+        return True
+
+    def result(self, timeout: float | None = None) -> Any:
+        """As every future's."""
+        try:
+            return Future.result(self, 0 if self._is_done_within(timeout) else -1)
+        finally:
+            del self  # an exception keeps the frames it went through
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """As every future's."""
+        try:
+            return Future.exception(self, 0 if self._is_done_within(timeout) else -1)
+        finally:
+            del self
+
+    def _is_done_within(self, timeout: float | None) -> bool:
+        if self._state in DONE:
+            return True
+        end = None if timeout is None else monotonic() + timeout
+        with self._condition:
+            while self._state not in DONE:
+                left = None if end is None else end - monotonic()
+                if left is not None and left <= 0.0:
+                    return False
+                self._condition.wait(left)
+        return True
+
+    @property
+    def energy(self) -> Energy | Unknown:
+        """What the call cost: joules, their spread, and whether measured, modelled or estimated. Waits for its end, as
+        `result` does."""
+        if not self.done():
+            self.exception()
+        known = self._energy
+        if known is None and self._dispatcher is not None and not self.cancelled():
+            self._dispatcher.meter_now(self)
+            known = self._energy
+        if known is None:
+            return Unknown("the call was not metered")
+        if isinstance(known, Unknown):
+            return known
+        return Energy(Joules(known[0]), Joules(known[1]), known[2])
+
+
+class Reading:
+    """Somebody waits for the meter."""
+
+    __slots__ = ("done", "future")
+
+    def __init__(self, future: TaskFuture) -> None:
+        self.future: Final = future
+        self.done: Final = threading.Event()

@@ -1,0 +1,113 @@
+"""Which journals a question is about: one that was named, or all of this user; and which of them has a task.
+
+Owns the search. What a journal holds is read by `wattloom.journal`.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wattloom.errors import InputError, LogError
+from wattloom.journal.listing import Row, list_tasks
+from wattloom.journal.reading import runs
+from wattloom.scheduling.log import split_run
+from wattloom.scheduling.stored_log import is_journal
+from wattloom.settings import journals, load_settings, state_folder
+
+MOST_NAMED: Final = 5
+WHERE: Final = "`wattloom tasks` lists the tasks there are"
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A task, and the journal that has it."""
+
+    journal: Path
+    row: Row
+
+    @property
+    def log(self) -> Path:
+        """The run as `--log` takes it."""
+        return run_of(self.journal, self.row.run)
+
+
+def run_of(journal: Path, run: int) -> Path:
+    """A run of a journal as `--log` takes it; 0: of a log that is no journal."""
+    return journal.with_name(f"{journal.name}#{run}") if run else journal
+
+
+def wanted(journal: str | Path | None) -> list[Path]:
+    """The journal that was named, or all there are, the one used last first. Raises LogError if the named one is no
+    journal."""
+    if journal is None:
+        return [path for path in _all() if not _problem(path)]
+    path = Path(journal)
+    file = split_run(path)[0]
+    if not file.is_file():
+        raise LogError(str(file), "No such file")
+    return [path]
+
+
+def unreadable() -> dict[Path, str]:
+    """Journals that are there and cannot be read, and why: no reason to hide the others."""
+    return {path: problem for path in _all() if (problem := _problem(path))}
+
+
+def holding(task: str, journal: str | Path | None = None) -> Found:
+    """The one journal that has this task. Raises InputError if none has it or several have."""
+    looked = wanted(journal)
+    found = [Found(split_run(path)[0], row) for path in looked if (row := _row(path, task)) is not None]
+    if not found:
+        where = _places(looked) if looked else f"; there are no journals in {state_folder()} yet"
+        raise InputError(task, f"there is no such task{where}. {WHERE}")
+    if len(found) > 1:
+        several = "".join(f"\n    {each.journal}  ({each.row.function}, {each.row.state})" for each in found)
+        raise InputError(task, f"{len(found)} journals have a task of this name. Say which with --journal:{several}")
+    return found[0]
+
+
+def last_run() -> Path:
+    """The last run of the journal that was used last, as `--log` takes it. Raises InputError if there is none."""
+    for path in wanted(None):
+        known = runs(path)
+        if known:
+            return run_of(path, known[-1].run)
+    raise InputError("", f"there are no journals in {state_folder()} yet: run something, or name a log")
+
+
+def _all() -> list[Path]:
+    """Those of the state folder, and the one that the settings name."""
+    named = load_settings().local.journal
+    found = journals()
+    if named and Path(named).is_file() and Path(named).resolve() not in {path.resolve() for path in found}:
+        found.insert(0, Path(named))
+    return found
+
+
+def _problem(path: Path) -> str:
+    if not is_journal(path):
+        return "is damaged or is not a journal"
+    try:
+        runs(path)
+    except LogError as problem:
+        return problem.problem
+    return ""
+
+
+def _row(path: Path, task: str) -> Row | None:
+    """A task 12-7 is of run 12, or of a later one that took it over: the others need not be read."""
+    file, named = split_run(path)
+    number = task.partition("-")[0]
+    if named is not None or not number.isdecimal() or not is_journal(file):
+        return next(iter(list_tasks(path, task=task, limit=1)), None)
+    for run in (each for each in runs(file) if each.run >= int(number)):
+        rows = list_tasks(file, run=run.run, task=task, limit=1)
+        if rows or (run.run == int(number) and run.state != "taken over"):
+            return rows[0] if rows else None
+    return None
+
+
+def _places(looked: list[Path]) -> str:
+    names = ", ".join(path.name for path in looked[:MOST_NAMED])
+    more = f" and {len(looked) - MOST_NAMED} more" if len(looked) > MOST_NAMED else ""
+    return f" in {names}{more}"

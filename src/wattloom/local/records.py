@@ -1,0 +1,186 @@
+"""What was run here, as journals tell it: tasks, what functions cost, what was printed; and the removal of old runs.
+
+Owns these questions over all journals of a user. Each works on one journal in `wattloom.journal`.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+from time import time
+from typing import Final
+
+import msgspec
+
+from wattloom.errors import InputError
+from wattloom.journal.errors import JournalBusy
+from wattloom.journal.functions import FunctionCost, function_costs
+from wattloom.journal.listing import STATES, Row, list_tasks
+from wattloom.journal.reading import learned_in, output_of, runs
+from wattloom.journal.retention import DAY_S, MEGABYTE, Retention, prune_file
+from wattloom.local.journals import Found, holding, wanted
+from wattloom.scheduling.log import split_run
+from wattloom.scheduling.stored_log import is_journal
+from wattloom.settings import load_settings
+
+LOOKED_THROUGH: Final = 1000
+"""So many of a journal's last tasks are asked whether they printed something."""
+
+
+class TaskInfo(Row, frozen=True):
+    """One task, and where it is written down."""
+
+    journal: str
+
+
+class FunctionInfo(FunctionCost, frozen=True):
+    """What a function costs here."""
+
+    provenance: str
+    """Of its joules: measured, modelled, estimated; several with commas. Empty: none are known."""
+    machines: list[str]
+
+
+class LogInfo(msgspec.Struct, frozen=True):
+    """What a task printed, and how it ended."""
+
+    task: str
+    function: str
+    state: str
+    message: str
+    output: str
+    """The last 64 KiB."""
+    submitted: float
+    run: int
+    journal: str
+
+
+class PruneInfo(msgspec.Struct, frozen=True):
+    """What was, or would be, removed from a journal."""
+
+    journal: str
+    runs: list[int]
+    bytes: int
+    """By which the file became smaller; of a rehearsal: of the logs that would go."""
+    problem: str = ""
+    """Why it was left alone: it is in use."""
+
+
+def tasks(
+    journal: str | Path | None = None,
+    *,
+    states: Collection[str] = (),
+    function: str | None = None,
+    limit: int | None = 20,
+) -> list[TaskInfo]:
+    """The last tasks, the newest first, of one journal or of all of this user. `limit` None: all there are."""
+    unknown = sorted(set(states) - set(STATES))
+    if unknown:
+        raise InputError("states", f"there is no state {unknown[0]}; they are {', '.join(STATES)}")
+    if limit is not None and limit < 1:
+        raise InputError("limit", f"must be at least 1, not {limit}")
+    found = [
+        (row, str(split_run(path)[0]))
+        for path in wanted(journal)
+        for row in list_tasks(path, states=states, function=function, limit=limit)
+    ]
+    found.sort(key=lambda each: -each[0].submitted)  # stable: equal times stay as their journal has them
+    return [TaskInfo(**msgspec.structs.asdict(row), journal=path) for row, path in found[:limit]]
+
+
+def functions(journal: str | Path | None = None) -> list[FunctionInfo]:
+    """What each function has cost, in one journal or all of this user; the one that used most joules first."""
+    paths = wanted(journal)
+    machines: dict[str, set[str]] = {}
+    provenances: dict[str, set[str]] = {}
+    for path in paths:
+        file = split_run(path)[0]
+        for function, machine in learned_in(file) if is_journal(file) else ():
+            machines.setdefault(function, set()).add(machine)
+        for row in list_tasks(path):
+            if row.joules is not None:
+                provenances.setdefault(row.function, set()).add(row.provenance)
+    return [
+        FunctionInfo(
+            **msgspec.structs.asdict(cost),
+            provenance=", ".join(sorted(provenances.get(cost.function, ()))),
+            machines=sorted(machines.get(cost.function, ())),
+        )
+        for cost in function_costs(paths)
+    ]
+
+
+def logs(task: str | None = None, journal: str | Path | None = None, *, limit: int = 20) -> list[LogInfo]:
+    """What a task printed; without a task, the last ones that printed something. Raises InputError if there is no such
+    task, or several journals have one of that name."""
+    if task is not None:
+        found = holding(task, journal)
+        return [_log(found, _output(found) or b"")]
+    printed: list[LogInfo] = []
+    for path in wanted(journal):
+        some = 0
+        for row in list_tasks(path, limit=LOOKED_THROUGH):
+            each = Found(split_run(path)[0], row)
+            output = _output(each) if some < limit else None
+            if output:
+                some += 1
+                printed.append(_log(each, output))
+    return sorted(printed, key=lambda each: -each.submitted)[:limit]
+
+
+def _output(found: Found) -> bytes | None:
+    return output_of(found.journal, found.row.task, found.row.run) if found.row.run else None
+
+
+def _log(found: Found, output: bytes) -> LogInfo:
+    row = found.row
+    text = output.decode(errors="replace")
+    return LogInfo(row.task, row.function, row.state, row.message, text, row.submitted, row.run, str(found.journal))
+
+
+# -- old runs ----------------------------------------------------------------------------------------------------------
+
+
+def prune(
+    journal: str | Path | None = None,
+    *,
+    older_than_days: float | None = None,
+    larger_than_mb: float | None = None,
+    dry_run: bool = False,
+) -> list[PruneInfo]:
+    """Remove old runs from one journal or all of this user, as the settings say or as given; what went, by journal.
+    Journals in use are left alone, and so are runs with unfinished tasks."""
+    for field, given in (("older_than_days", older_than_days), ("larger_than_mb", larger_than_mb)):
+        if given is not None and not given >= 0.0:
+            raise InputError(field, f"must not be negative, but is {given}")
+    kept = load_settings().local
+    retention = Retention(
+        kept.retention_days if older_than_days is None else older_than_days,
+        kept.retention_megabytes if larger_than_mb is None else larger_than_mb,
+    )
+    files = [split_run(path)[0] for path in wanted(journal)]
+    return [_rehearsed(file, retention) if dry_run else _pruned(file, retention) for file in files]
+
+
+def _pruned(path: Path, retention: Retention) -> PruneInfo:
+    try:
+        gone = prune_file(path, retention)
+    except JournalBusy as problem:
+        return PruneInfo(str(path), [], 0, problem.problem)
+    return PruneInfo(str(path), list(gone.runs), gone.bytes)
+
+
+def _rehearsed(path: Path, retention: Retention) -> PruneInfo:
+    """The rule of `journal.retention`, on what can be read without touching anything."""
+    known = runs(path)
+    oldest = time() - retention.days * DAY_S
+    total = sum(run.bytes for run in known)
+    gone: list[int] = []
+    size = 0
+    for run in known:
+        if run.state == "running":
+            return PruneInfo(str(path), [], 0, "is in use by a program that runs")
+        too_old = (run.began if run.ended is None else run.ended) < oldest
+        if (too_old or total > retention.megabytes * MEGABYTE) and run.state != "cut off":
+            gone.append(run.run)
+            total -= run.bytes
+            size += run.bytes
+    return PruneInfo(str(path), gone, size)

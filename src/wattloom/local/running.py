@@ -1,0 +1,226 @@
+"""One function or one command, run through an executor of its own: what `wattloom run` does.
+
+Owns the way from words to calls, the passing on of signals, and what is told of each call afterwards. Prints nothing of
+its own.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean, stdev
+from types import FrameType
+from typing import Any, Final
+
+import msgspec
+
+from wattloom.energy.forecast import Unknown
+from wattloom.energy.measured import Energy
+from wattloom.errors import InputError
+from wattloom.journal.listing import list_tasks
+from wattloom.local.command import CANNOT_RUN, GRACE_S, PASSED_ON, SIGNALLED, TIMED_OUT, Command, CommandFailed
+from wattloom.local.decorator import RemoteFunction, function
+from wattloom.local.errors import TaskTimeout
+from wattloom.local.executor import Executor
+from wattloom.local.future import TaskFuture
+from wattloom.local.handover import Handover
+from wattloom.local.named import named_function, prepare_worker
+
+NOT_FOUND: Final = 127
+FAILED: Final = 1
+PATIENCE_S: Final = 10.0
+"""After a signal was passed on: a command that has not ended by then is killed."""
+
+
+class CommandNotFound(InputError):
+    """There is no such command, or it may not be run. `code` is the exit code that shells give it."""
+
+    def __init__(self, field: str, problem: str, code: int = NOT_FOUND) -> None:
+        super().__init__(field, problem)
+        self.code = code
+
+
+class RanCall(msgspec.Struct, frozen=True):
+    """One call, or one run of a command, that came to its end."""
+
+    task: str
+    """Its name for `wattloom why`, `tasks` and `logs`."""
+    state: str
+    seconds: float | None
+    energy: Energy | Unknown
+    message: str
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What became of it. With `repeat` there are several calls; the first that fails is the last."""
+
+    what: str
+    journal: str
+    calls: list[RanCall]
+    value: Any
+    """Of the last call; of a command None."""
+    error: BaseException | None
+    exit_code: int
+
+    @property
+    def joules(self) -> list[float]:
+        """Of each call whose joules are known."""
+        return [float(call.energy.joules) for call in self.calls if isinstance(call.energy, Energy)]
+
+    @property
+    def mean_j(self) -> float | None:
+        return fmean(self.joules) if self.joules else None
+
+    @property
+    def deviation_j(self) -> float | None:
+        """Standard deviation from call to call; None: fewer than two."""
+        return stdev(self.joules) if len(self.joules) > 1 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--json` prints it, without the value."""
+        return {
+            "what": self.what,
+            "exit_code": self.exit_code,
+            "journal": self.journal,
+            "calls": [_call_json(call) for call in self.calls],
+            "mean_j": self.mean_j,
+            "deviation_j": self.deviation_j,
+        }
+
+
+def _call_json(call: RanCall) -> dict[str, Any]:
+    known = call.energy if isinstance(call.energy, Energy) else None
+    return {
+        "task": call.task,
+        "state": call.state,
+        "seconds": call.seconds,
+        "joules": None if known is None else known.joules,
+        "spread_j": None if known is None else known.spread,
+        "provenance": "" if known is None else known.provenance,
+        "message": call.message,
+    }
+
+
+class Wishes(msgspec.Struct, frozen=True):
+    """How it is to be run. None: as everywhere."""
+
+    options: dict[str, Any] = {}
+    """Those of `wattloom.function`."""
+    policy: str | None = None
+    journal: str | None = None
+    meter: str = "auto"
+    quiet_stdout: bool = False
+    """Whether what a function prints goes to standard error."""
+    recovered: Callable[[list[TaskFuture]], None] | None = None
+    """Called with the calls of an earlier run that are taken up again, if there are some."""
+
+
+def run_function(name: str, args: list[Any], kwargs: dict[str, Any], repeat: int, wishes: Wishes) -> Ran:
+    """Call `module:function`, one call after the other. A decorated function keeps its own options where none is given.
+    Raises InputError if there is no such function."""
+    found = named_function(name)
+    remote = found if isinstance(found, RemoteFunction) else function(found)
+    remote = remote.options(**wishes.options)
+    first = (name.partition(":")[0], wishes.quiet_stdout)
+    with _executor(wishes, initializer=prepare_worker, initargs=first) as executor:
+        ready = remote.options(executor=executor)
+        futures = list(_one_after_the_other(lambda: ready.remote(*args, **kwargs), repeat))
+    return _ran(name, executor, futures)
+
+
+def run_command(words: list[str], repeat: int, wishes: Wishes) -> Ran:
+    """Run a command with this process's standard streams, so often or until it fails. Signals that would end this
+    process are passed on to it. Raises CommandNotFound."""
+    _check_command(words)
+    timeout: float | None = wishes.options.get("timeout")
+    # The command is told to end when its time is over, and keeps its output; if it does not, its worker is killed.
+    own = wishes.options | ({} if timeout is None else {"timeout": timeout + 2 * GRACE_S})
+    remote = function(**own)(Command(words))
+    with _executor(wishes) as executor, _passed_on(executor) as handover:
+        ready = remote.options(executor=executor)
+        calls = _one_after_the_other(lambda: ready.remote(words, os.getcwd(), handover.name, timeout), repeat)
+        futures = list(calls)
+    return _ran(shlex.join(words), executor, futures, handover.asked)
+
+
+def _executor(wishes: Wishes, **more: Any) -> Executor:
+    executor = Executor(journal=wishes.journal, policy=wishes.policy, meter=wishes.meter, **more)
+    if executor.recovered and wishes.recovered is not None:
+        wishes.recovered(executor.recovered)
+    return executor
+
+
+def _check_command(words: list[str]) -> None:
+    if not words or not words[0]:
+        raise InputError("command", "name one: wattloom run -- COMMAND...")
+    if shutil.which(words[0]) is None:
+        path = Path(words[0])
+        if "/" in words[0] and path.is_file():
+            raise CommandNotFound(words[0], "may not be executed (chmod +x)", CANNOT_RUN)
+        raise CommandNotFound(words[0], "is a folder" if path.is_dir() else "command not found")
+
+
+def _one_after_the_other(submit: Callable[[], TaskFuture], repeat: int) -> Iterator[TaskFuture]:
+    """The joules of a call are clearest while nothing else runs."""
+    for _ in range(repeat):
+        future = submit()
+        failed = future.exception() is not None
+        _ = future.energy  # read now: the idle time in between is not the call's
+        yield future
+        if failed:
+            return
+
+
+def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 0) -> Ran:
+    run = int(futures[0].task_id.partition("-")[0])
+    rows = {row.task: row for row in list_tasks(executor.journal, run=run)}
+    calls = []
+    for future in futures:
+        row, problem = rows.get(future.task_id), future.exception()
+        state = ("finished" if problem is None else "failed") if row is None else row.state
+        message = str(problem or "") if row is None else row.message
+        calls.append(RanCall(future.task_id, state, None if row is None else row.seconds, future.energy, message))
+    error = futures[-1].exception()
+    value = None if error is not None else futures[-1].result()
+    return Ran(what, str(executor.journal), calls, value, error, _exit_code(error, asked))
+
+
+def _exit_code(error: BaseException | None, asked: int) -> int:
+    if error is None:
+        return 0
+    if isinstance(error, CommandFailed):
+        return error.code
+    if asked:
+        return SIGNALLED + asked
+    return TIMED_OUT if isinstance(error, TaskTimeout) else FAILED
+
+
+@contextmanager
+def _passed_on(executor: Executor) -> Iterator[Handover]:
+    """Signals go to the command. At the second one, or after a while, it is killed."""
+    handover = Handover()
+    killing = threading.Timer(PATIENCE_S, executor.kill_workers)
+    killing.daemon = True
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        if handover.asked:
+            threading.Thread(target=executor.kill_workers, daemon=True).start()
+        else:
+            killing.start()
+        handover.signal(number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        ours = [each for each in PASSED_ON if signal.getsignal(each) != signal.SIG_IGN]
+        before = {each: signal.signal(each, pass_on) for each in ours}
+    try:
+        yield handover
+    finally:
+        killing.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        handover.close()

@@ -1,0 +1,415 @@
+"""What the next program on a journal finds, and what happens to journals that cannot be used."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.local.chaos.processes import within
+from tests.local.chaos.scripts import Script
+
+import wattloom
+from wattloom.journal.errors import JournalBusy, JournalCorrupt, JournalError, JournalReadOnly
+from wattloom.local.errors import ExecutorLost
+
+SOON_S = 10.0
+
+CALLS = """
+    import os, sys, time
+    from pathlib import Path
+    import wattloom
+
+    def append(name, seconds=0.0):
+        with open(name, "a") as file:
+            file.write("x")
+        time.sleep(seconds)
+        return Path(name).stat().st_size
+
+    def die():
+        os.kill(os.getpid(), 9)
+"""
+
+MakeScript = Callable[..., Script]
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Iterator[MakeScript]:
+    made: list[Script] = []
+
+    def make(text: str, *options: str, name: str = "script.py") -> Script:
+        made.append(Script(tmp_path, CALLS + text, *options, name=name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+def killed(script: Script) -> None:
+    """Run a script that kills itself."""
+    program = script.start()
+    _, errors = program.communicate(timeout=SOON_S)
+    assert program.returncode == -signal.SIGKILL, errors
+
+
+# -- the next life -----------------------------------------------------------------------------------------------------
+
+
+def test_calls_that_had_not_begun_are_made_by_the_next_program(script: MakeScript, tmp_path: Path) -> None:
+    killed(
+        script("""
+    executor = wattloom.Executor(1, journal="work.journal")
+    executor.submit(append, "running", 1000)
+    for number in range(20):
+        executor.submit(append, f"made-{number}")
+    executor.sync()
+    while not Path("running").exists():
+        time.sleep(0.01)
+    die()
+    """)
+    )
+    with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+        assert len(executor.recovered) == 21
+        first, *rest = executor.recovered
+        problem = first.exception(timeout=SOON_S)
+        assert isinstance(problem, wattloom.OutcomeUnknown)
+        assert "script.append" in str(problem)
+        assert "not marked idempotent" in str(problem)
+        assert [future.result(timeout=SOON_S) for future in rest] == [1] * 20
+    with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+        assert executor.recovered == []
+
+
+def test_an_idempotent_call_that_had_begun_is_made_again(script: MakeScript, tmp_path: Path) -> None:
+    killed(
+        script("""
+    executor = wattloom.Executor(1, journal="work.journal")
+    wattloom.function(idempotent=True, executor=executor)(append).remote("running", 0.5)
+    executor.sync()
+    while not Path("running").exists():
+        time.sleep(0.01)
+    die()
+    """)
+    )
+    with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+        (future,) = executor.recovered
+        assert future.result(timeout=SOON_S) == 2
+
+
+def test_a_result_that_was_seen_is_not_made_again(script: MakeScript, tmp_path: Path) -> None:
+    killed(
+        script("""
+    executor = wattloom.Executor(1, journal="work.journal")
+    wattloom.function(idempotent=True, executor=executor)(append).remote("made").result()
+    die()
+    """)
+    )
+    with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+        assert executor.recovered == []
+    assert (tmp_path / "made").read_text() == "x"
+
+
+def test_large_arguments_outlive_the_program(script: MakeScript, tmp_path: Path) -> None:
+    killed(
+        script("""
+    executor = wattloom.Executor(1, journal="work.journal")
+    executor.submit(time.sleep, 1000)
+    executor.submit(len, bytes(3_000_000))
+    executor.sync()
+    die()
+    """)
+    )
+    with wattloom.Executor(2, journal=tmp_path / "work.journal") as executor:
+        assert executor.recovered[1].result(timeout=SOON_S) == 3_000_000
+        executor.recovered[0].cancel()
+        executor.kill_workers()
+
+
+def test_a_recovered_call_keeps_its_timeout(script: MakeScript, tmp_path: Path) -> None:
+    killed(
+        script("""
+    executor = wattloom.Executor(1, journal="work.journal")
+    wattloom.function(idempotent=True, timeout=0.3, executor=executor)(append).remote("running", 5)
+    executor.sync()
+    die()
+    """)
+    )
+    with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+        assert isinstance(executor.recovered[0].exception(timeout=4), wattloom.TaskTimeout)
+
+
+def test_calls_are_taken_over_from_program_to_program_until_one_lives_long_enough(
+    script: MakeScript, tmp_path: Path
+) -> None:
+    first = """
+    executor = wattloom.Executor(1, journal="work.journal")
+    if not executor.recovered:
+        executor.submit(time.sleep, 1000)
+        for number in range(1500):
+            executor.submit(append, f"made-{number % 10}-{number}")
+    executor.sync()
+    die()
+    """
+    for _ in range(3):
+        killed(script(first))
+    with wattloom.Executor(2, journal=tmp_path / "work.journal") as executor:
+        assert len(executor.recovered) == 1501
+        assert all(future.result(timeout=SOON_S) == 1 for future in executor.recovered[1:])
+        executor.kill_workers()
+    assert len(list(tmp_path.glob("made-*"))) == 1500
+
+
+def test_the_default_journal_of_a_program_is_recovered_by_its_next_run(script: MakeScript) -> None:
+    here = script("""
+    executor = wattloom.Executor(1)
+    if "again" not in sys.argv:
+        executor.submit(append, "running", 1000)
+        executor.submit(append, "made")
+        executor.sync()
+        while not Path("running").exists():
+            time.sleep(0.01)
+        die()
+    print([type(future.exception()).__name__ for future in executor.recovered])
+    executor.shutdown()
+    """)
+    killed(here)
+    assert here.run("again") == "['OutcomeUnknown', 'NoneType']\n"
+
+
+def test_a_program_whose_class_is_gone_says_so_for_that_call_alone(script: MakeScript, tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text("class Square:\n    side = 3\n")
+    killed(
+        script("""
+    import shapes
+    executor = wattloom.Executor(1, journal="work.journal")
+    executor.submit(time.sleep, 1000)
+    executor.submit(getattr, shapes.Square(), "side")
+    executor.submit(abs, -1)
+    executor.sync()
+    die()
+    """)
+    )
+    (tmp_path / "shapes.py").unlink()
+    executor = wattloom.Executor(2, journal=tmp_path / "work.journal")
+    try:
+        problem = executor.recovered[1].exception(timeout=SOON_S)
+        assert isinstance(problem, ModuleNotFoundError)
+        assert "shapes" in str(problem)
+        assert executor.recovered[2].result(timeout=SOON_S) == 1
+    finally:
+        executor.kill_workers()
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def append(path: Path, text: str = "x", seconds: float = 0.0) -> int:
+    with path.open("a") as file:
+        file.write(text)
+    time.sleep(seconds)
+    return path.stat().st_size
+
+
+def fail(path: Path) -> None:
+    append(path)
+    raise LookupError("on purpose")
+
+
+def test_a_call_with_a_key_is_made_once_in_a_run(tmp_path: Path) -> None:
+    with wattloom.Executor(2, journal=tmp_path / "work.journal") as executor:
+        call = wattloom.function(executor=executor)(append).options(key="order-17")
+        futures = [call.remote(tmp_path / "made", "x", 0.1) for _ in range(10)]
+        assert [future.result(timeout=SOON_S) for future in futures] == [1] * 10
+        assert call.remote(tmp_path / "made").result(timeout=SOON_S) == 1
+        assert call.options(key="order-18").remote(tmp_path / "made").result(timeout=SOON_S) == 2
+    assert (tmp_path / "made").read_text() == "xx"
+
+
+def test_a_call_with_a_key_is_made_once_over_runs(tmp_path: Path) -> None:
+    for _ in range(3):
+        with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+            call = wattloom.function(executor=executor)(append).options(key="order-17")
+            assert call.remote(tmp_path / "made").result(timeout=SOON_S) == 1
+    assert (tmp_path / "made").read_text() == "x"
+
+
+def test_a_call_with_a_key_that_failed_may_be_made_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+            call = wattloom.function(executor=executor)(fail).options(key="order-17")
+            with pytest.raises(LookupError):
+                call.remote(tmp_path / "made").result(timeout=SOON_S)
+    assert (tmp_path / "made").read_text() == "xx"
+
+
+def test_a_large_result_is_kept_with_its_key(tmp_path: Path) -> None:
+    for _ in range(2):
+        with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+            call = wattloom.function(executor=executor)(bytes).options(key="large")
+            assert call.remote(1_000_000).result(timeout=SOON_S) == bytes(1_000_000)
+
+
+def test_a_key_holds_over_a_kill(script: MakeScript, tmp_path: Path) -> None:
+    here = script("""
+    executor = wattloom.Executor(1, journal="work.journal")
+    call = wattloom.function(idempotent=True, executor=executor)(append).options(key="order-17")
+    future = call.remote("made", 0.5)
+    if "again" not in sys.argv:
+        executor.sync()
+        die()
+    print(future.result(), [each.result() for each in executor.recovered])
+    executor.shutdown()
+    """)
+    killed(here)
+    made = len((tmp_path / "made").read_text()) if (tmp_path / "made").exists() else 0
+    assert here.run("again") == f"{made + 1} [{made + 1}]\n"
+
+
+# -- journals that cannot be used --------------------------------------------------------------------------------------
+
+
+def test_two_programs_on_one_named_journal_the_second_is_told_who_has_it(tmp_path: Path) -> None:
+    with wattloom.Executor(1, journal=tmp_path / "work.journal") as executor:
+        assert executor.submit(abs, -1).result(timeout=SOON_S) == 1
+        text = f"import wattloom; wattloom.Executor(1, journal={str(tmp_path / 'work.journal')!r})"
+        second = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=SOON_S)
+        assert second.returncode == 1
+        assert "JournalBusy" in second.stderr
+        assert str(os.getpid()) in second.stderr
+        with pytest.raises(JournalBusy, match="this program already"):
+            wattloom.Executor(1, journal=tmp_path / "work.journal")
+
+
+def test_programs_at_a_time_without_a_named_journal_get_each_their_own(script: MakeScript, tmp_path: Path) -> None:
+    here = script("""
+    with wattloom.Executor(1) as executor:
+        Path(sys.argv[1]).write_text("")
+        while len(list(Path().glob("here-*"))) < 3:
+            time.sleep(0.01)
+        print(executor.submit(abs, -1).result(), executor.journal)
+    """)
+    programs = [here.start(f"here-{number}") for number in range(3)]
+    said = [program.communicate(timeout=SOON_S) for program in programs]
+    assert [errors for _, errors in said] == [""] * 3
+    assert {out.split()[0] for out, _ in said} == {"1"}
+    assert len({out.split()[1] for out, _ in said}) == 3
+
+
+def test_a_damaged_journal_is_named_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "work.journal"
+    for text in (b"this is not a journal at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000):
+        path.write_bytes(text)
+        with pytest.raises(JournalCorrupt, match=r"Move it away") as problem:
+            wattloom.Executor(1, journal=path)
+        assert str(path) in str(problem.value)
+        assert path.read_bytes() == text
+
+
+@pytest.fixture
+def as_nobody() -> Iterator[None]:
+    """The superuser may write everywhere: take that right away for a while."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    yield
+    os.seteuid(0)
+
+
+def test_a_folder_that_may_not_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    text = f"""
+import os
+if os.geteuid() == 0:
+    os.setuid(65534)
+import wattloom
+wattloom.Executor(1, journal={str(folder / "work.journal")!r})
+"""
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
+    for each in (folder, *folder.parents):
+        if each.name.startswith("pytest"):
+            each.chmod(each.stat().st_mode | stat.S_IXOTH)
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=SOON_S)
+    folder.chmod(0o700)
+    if "Permission denied" in found.stderr and "wattloom.journal" not in found.stderr:
+        pytest.skip("NOT TRIED: another user cannot read this installation")
+    assert JournalReadOnly.__name__ in found.stderr
+    assert "WATTLOOM_LOCAL__JOURNAL" in found.stderr
+
+
+# -- a full disk -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder)]
+    try:
+        mounted = subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("NOT TRIED: a full disk. Only the superuser can mount a small one")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_a_clear_error_and_nothing_hangs(small_disk: Path) -> None:
+    executor = wattloom.Executor(2, journal=small_disk / "work.journal")
+    futures = []
+    problem: BaseException | None = None
+    for number in range(200_000):
+        try:
+            futures.append(executor.submit(len, os.urandom(2000)))
+        except ExecutorLost as found:
+            problem = found
+            break
+        if number % 500 == 0 and futures[-1].exception(timeout=SOON_S) is not None:
+            break
+    assert within(SOON_S, lambda: all(future.done() for future in futures)), "futures wait for ever"
+    lost = [found for future in futures if (found := future.exception()) is not None]
+    problem = problem or lost[0]
+    assert isinstance(problem, ExecutorLost | JournalError)
+    assert "disk is full" in str(problem)
+    assert all(isinstance(each, ExecutorLost | JournalError) for each in lost)
+    with pytest.raises(ExecutorLost, match="disk is full"):
+        executor.submit(abs, 1)
+    executor.shutdown()
+
+
+def test_after_a_full_disk_was_cleared_the_journal_goes_on(small_disk: Path) -> None:
+    path = small_disk / "work.journal"
+    with wattloom.Executor(1, journal=path) as executor:
+        assert executor.submit(abs, -1).result(timeout=SOON_S) == 1
+        (small_disk / "ballast").write_bytes(bytes(5_000_000 if False else os.statvfs(small_disk).f_bavail * 4096 - 8192))
+        futures = [executor.submit(len, os.urandom(3000)) for _ in range(2000)]
+        assert within(SOON_S, lambda: all(future.done() for future in futures))
+        assert any(future.exception() is not None for future in futures)
+    (small_disk / "ballast").unlink()
+    with wattloom.Executor(1, journal=path) as executor:
+        for future in executor.recovered:
+            future.exception(timeout=SOON_S)
+        assert executor.submit(abs, -1).result(timeout=SOON_S) == 1
+
+
+def test_a_large_argument_that_has_no_room_fails_alone(small_disk: Path) -> None:
+    with wattloom.Executor(1, journal=small_disk / "work.journal") as executor:
+        problem = executor.submit(len, bytes(10_000_000)).exception(timeout=SOON_S)
+        assert isinstance(problem, JournalError)
+        assert "disk is full" in str(problem)
+        assert executor.submit(abs, -1).result(timeout=SOON_S) == 1
+
+
+def test_a_large_result_that_has_no_room_fails_alone(small_disk: Path) -> None:
+    with wattloom.Executor(1, journal=small_disk / "work.journal") as executor:
+        problem = executor.submit(bytes, 10_000_000).exception(timeout=SOON_S)
+        assert problem is not None
+        assert "disk is full" in str(problem)
+        assert executor.submit(abs, -1).result(timeout=SOON_S) == 1

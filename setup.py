@@ -26,6 +26,7 @@ COMPILED_MODULES = [
     "src/wattloom/prediction/outlook.py",
     "src/wattloom/prediction/readings.py",
     "src/wattloom/prediction/runtimes.py",
+    "src/wattloom/prediction/sizes.py",
     "src/wattloom/scheduling/asking.py",
     "src/wattloom/scheduling/engine.py",
     "src/wattloom/scheduling/leases.py",

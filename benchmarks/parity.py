@@ -1,11 +1,12 @@
 """The simulator against this machine: the same calls on the same virtual nodes, predicted and made.
 
 This machine's cores are split into two virtual nodes, a quick and hungry one and a slow and frugal one. Four CPU-bound
-functions are sized to take between 0.06 and 0.28 s here, and calibrated: a run of mixed calls measures the seconds of
-each on each node. From these figures alone the simulator predicts, for every policy, who goes where, the makespan and
-the joules of a plan of calls; then the executor makes them. The plan is drawn by lot among those whose placements stay
-the same when calls are 3% shorter or up to 6% longer, so that they hang on decisions and not on noise. A run in which
-others took the cores (calls took longer than their CPU time) is repeated, at most twice.
+functions work for 0.06 to 0.28 s of CPU time each (a virtual machine's speed may change twofold within seconds, as its
+neighbours work or not; where it does not, use --fixed-work). Calibration: a run of mixed calls measures the seconds of
+each on each node. Prediction: from these figures alone the simulator says, for every policy, who goes where, the
+makespan and the joules of a plan of calls. Then the executor makes them. The plan is drawn by lot among those whose
+placements stay the same when calls are 3% shorter or up to 6% longer, so that they hang on decisions and not on noise.
+A run in which others took the cores (calls took longer than their CPU time) is repeated, at most twice.
 
 Then a journal of many short calls is replayed under another policy, and timed.
 """
@@ -43,38 +44,64 @@ TARGETS_S = {"primes": 0.06, "hashes": 0.11, "archives": 0.18, "documents": 0.28
 # -- work --------------------------------------------------------------------------------------------------------------
 
 
-def primes(amount: int) -> Timed:
+def primes() -> int:
     """Trial division in pure Python."""
-    return timed(lambda: sum(all(n % d for d in range(2, int(n**0.5) + 1)) for n in range(2, 20 * amount)))
+    return sum(all(n % d for d in range(2, int(n**0.5) + 1)) for n in range(2, 1000))
 
 
-def hashes(amount: int) -> Timed:
+def hashes() -> bytes:
     """SHA-256, over and over."""
-    return timed(lambda: hashlib.pbkdf2_hmac("sha256", b"watt", b"loom", 100 * amount))
+    return hashlib.pbkdf2_hmac("sha256", b"watt", b"loom", 2000)
 
 
-def archives(amount: int) -> Timed:
+def archives() -> bytes:
     """Compression of text."""
-    text = b" ".join(str(n * n).encode() for n in range(2000))
-    return timed(lambda: [zlib.compress(text, 9) for _ in range(amount)])
+    return zlib.compress(b" ".join(str(n * n).encode() for n in range(1000)), 9)
 
 
-def documents(amount: int) -> Timed:
+def documents() -> object:
     """JSON, written and read."""
-    record = {str(n): [n, n / 7, str(n)] for n in range(200)}
-    return timed(lambda: [json.loads(json.dumps(record)) for _ in range(amount)])
+    return json.loads(json.dumps({str(n): [n, n / 7, str(n)] for n in range(500)}))
 
 
-def sized() -> dict[str, Callable[[], Timed]]:
-    """Each function with the amount of work that takes about its target here."""
-    work: dict[str, Callable[[], Timed]] = {}
-    for function in (primes, hashes, archives, documents):
-        amount = 10
-        for _ in range(6):
-            seconds = min(function(amount)[1] for _ in range(3))
-            amount = max(1, round(amount * min(10.0, TARGETS_S[function.__name__] / max(seconds, 1e-6))))
-        work[function.__name__] = partial(function, amount)
-    return work
+UNITS: dict[str, Callable[[], object]] = {f.__name__: f for f in (primes, hashes, archives, documents)}
+
+
+def of_primes(seconds: float, units: int) -> Timed:
+    return timed(partial(repeat, primes, seconds, units))
+
+
+def of_hashes(seconds: float, units: int) -> Timed:
+    return timed(partial(repeat, hashes, seconds, units))
+
+
+def of_archives(seconds: float, units: int) -> Timed:
+    return timed(partial(repeat, archives, seconds, units))
+
+
+def of_documents(seconds: float, units: int) -> Timed:
+    return timed(partial(repeat, documents, seconds, units))
+
+
+CALLS = {"primes": of_primes, "hashes": of_hashes, "archives": of_archives, "documents": of_documents}
+
+
+def repeat(unit: Callable[[], object], seconds: float, units: int) -> None:
+    """So many units of work, or, where these are 0, as many as fit into so much CPU time."""
+    for _ in range(units):
+        unit()
+    end = time.thread_time() + seconds
+    while not units and time.thread_time() < end:
+        unit()
+
+
+def sized(fixed: bool) -> dict[str, Callable[[], Timed]]:
+    """Each function with its target of CPU seconds, or with the fixed amount of work that takes as long now."""
+    units = dict.fromkeys(TARGETS_S, 0)
+    if fixed:
+        for name, unit in UNITS.items():
+            units[name] = round(TARGETS_S[name] / min(timed(unit)[1] for _ in range(50)))
+    return {name: partial(call, TARGETS_S[name], units[name]) for name, call in CALLS.items()}
 
 
 def plan_of(seed: int) -> list[Planned]:
@@ -265,13 +292,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", default="", help="with commas in between; left out: all")
     parser.add_argument("--seeds", type=int, default=100, help="plans to choose from (default 100)")
+    parser.add_argument("--fixed-work", action="store_true", help="calls of so much work, not of so much CPU time")
     parser.add_argument("--tasks", type=int, default=100_000, help="of the replay; 0: none (default 100,000)")
     parser.add_argument("--figure", type=Path, help="write a picture (needs matplotlib)")
     options = parser.parse_args()
     names = options.policies.split(",") if options.policies else [policy.name for policy in policies()]
     goals: list[Goal] = []
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(parity.two_nodes(), sized(), Path(folder))
+        bench = Bench(parity.two_nodes(), sized(options.fixed_work), Path(folder))
         plan = bench.steady_plan(names, options.seeds)
         rows = [bench.compare(plan, name) for name in names]
         goals.append(Goal.at_least("policies with the same placements", len(names), _same(rows)))

@@ -45,13 +45,6 @@ KEEP_LEARNED_S: Final = 10.0
 MOST_STILLBORN: Final = 3
 
 
-class RemoteTraceback(Exception):
-    """Where the exception was raised, in the worker."""
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.args[0]}"""'
-
-
 class Dispatcher:
     """A thread that runs until it is told to stop and nothing is left to do."""
 
@@ -547,7 +540,7 @@ class Dispatcher:
         if end.status == frames.RAISED:
             try:
                 problem, text = self._unpacked(end)
-                problem.__cause__ = RemoteTraceback(text)
+                problem.__cause__ = errors.RemoteTraceback(text)
                 job.error = problem
             except BaseException as wrong:
                 job.error = errors.TaskError(job.task.id, f"its exception cannot be read here: {wrong}")

@@ -42,3 +42,10 @@ class InitializerFailed(BrokenExecutor, WattloomError):
 
 class ExecutorLost(BrokenExecutor, WattloomError):
     """The dispatcher has stopped: its journal cannot be written, or it failed."""
+
+
+class RemoteTraceback(Exception):
+    """Where the exception was raised, in the worker."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'

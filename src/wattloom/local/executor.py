@@ -30,9 +30,10 @@ from wattloom.local.energy_desk import EnergyDesk
 from wattloom.local.functions import Functions, Sent
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import Job
+from wattloom.local.many import Many, chunks, one_by_one
 from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
 from wattloom.local.options import Options
-from wattloom.local.packing import Packed, named_arguments, pack_call, pack_whole, who_cannot_be_sent
+from wattloom.local.packing import Packed, named_arguments, pack_call, pack_whole, size_class, who_cannot_be_sent
 from wattloom.local.recovery import recovered
 from wattloom.local.virtual_desk import VirtualDesk
 from wattloom.metering.account import Account
@@ -141,7 +142,12 @@ class Executor(BaseExecutor):
         if sent.name not in self._defined:
             self._define(options, sent)
         job = Job(
-            options.task(name, sent.name, self._defined[sent.name]), future, sent.digest, sent.blob, packed.body, spool
+            options.task(name, sent.name, self._defined[sent.name], size_class(args, packed)),
+            future,
+            sent.digest,
+            sent.blob,
+            packed.body,
+            spool,
         )
         job.timeout, job.key, job.cpu = options.timeout, options.key, options.cpu
         future._dispatcher = dispatcher
@@ -172,15 +178,19 @@ class Executor(BaseExecutor):
         chunksize: int = 1,
         buffersize: int | None = None,
     ) -> Iterator[Any]:
-        """Results of `fn` over the iterables, in order. `chunksize` is accepted for compatibility: calls are sent
-        together as it pays. With `buffersize` no more than so many are under way, so that iterables may be endless."""
+        """Results of `fn` over the iterables, in order. Calls are sent together as it pays; with a `chunksize` so many
+        of them are one task, which is cheaper still, and has its joules and its place in the journal as one. With
+        `buffersize` no more than so many tasks are under way, so that iterables may be endless."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
         if buffersize is not None and not isinstance(buffersize, int):
             raise TypeError("buffersize must be an integer or None")
         if buffersize is not None and buffersize < 1:
             raise ValueError("buffersize must be None or > 0")
-        return self.map_with(PLAIN, fn, zip(*iterables, strict=False), timeout, buffersize)
+        calls = zip(*iterables, strict=False)
+        if chunksize == 1:
+            return self.map_with(PLAIN, fn, calls, timeout, buffersize)
+        return one_by_one(self.map_with(PLAIN, Many(fn, chunksize), chunks(calls, chunksize), timeout, buffersize))
 
     def map_with(
         self,

@@ -15,6 +15,8 @@ from weakref import WeakKeyDictionary
 
 import cloudpickle
 
+from wattloom.local.many import Many
+
 FROZEN: Final = (int, float, complex, str, bytes, bool, type(None), ModuleType, BuiltinFunctionType)
 DEEPEST: Final = 8
 
@@ -111,6 +113,8 @@ def _found_afresh(name: str) -> Any:
 
 def name_of(function: Callable[..., Any]) -> str:
     """How a function is called in the journal: module and name, a script's by the script's name."""
+    if isinstance(function, Many):
+        return f"{name_of(function.func)} x{function.size}"
     inner = getattr(function, "func", function) if not isinstance(function, FunctionType) else function
     module = getattr(inner, "__module__", None) or type(inner).__module__
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__

@@ -50,7 +50,7 @@ class Options(msgspec.Struct, frozen=True):
         if self.timeout is not None and not 0.0 < self.timeout < float("inf"):
             raise InputError("timeout", f"must be seconds, more than 0, not {self.timeout}")
 
-    def task(self, name: str, function: str, defined: Function | None) -> Task:
+    def task(self, name: str, function: str, defined: Function | None, size: int = 0) -> Task:
         """As the engine is told."""
         needs = self.requirements
         return Task(
@@ -65,4 +65,5 @@ class Options(msgspec.Struct, frozen=True):
             self.idempotent,
             self.retries,
             self.infrastructure_retries,
+            size,
         )

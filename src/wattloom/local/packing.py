@@ -9,6 +9,7 @@ import io
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from math import log2
 from types import ModuleType
 from typing import Any, Final
 
@@ -81,6 +82,18 @@ def unpack(body: bytes, buffers: list[memoryview]) -> Any:
     if not body:
         return pickle.loads(buffers[-1], buffers=buffers[:-1])
     return pickle.loads(body, buffers=buffers)
+
+
+def size_class(args: tuple[Any, ...], packed: Packed) -> int:
+    """How big a call is: its bytes, or the largest whole number among its arguments if that is more. Four classes to a
+    doubling."""
+    size = len(packed.body)
+    for buffer in packed.buffers:
+        size += buffer.raw().nbytes
+    for each in args:
+        if type(each) is int and each > size:
+            size = each
+    return int(4.0 * log2(size)) if size > 1 else 1
 
 
 # -- what cannot be sent -----------------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ class Outlooks:
                 continue
             least = inf
             for variant in fit.usable_variants(shape, cls):
-                run = self.runtimes.expect(shape.function, variant, cls.machine)
+                run = self.runtimes.expect(shape.function, variant, cls.machine, shape.size)
                 if isinstance(run, RunTime):
                     least = min(least, run.seconds)
             found.append((cls, least))
@@ -156,7 +156,7 @@ class Outlooks:
     def of_variant(self, shape: Shape, variant: Variant, site: Site) -> Outlook:
         """The outlook with one build, whether or not there is room."""
         machine = site.cls.machine
-        run = self.runtimes.expect(shape.function, variant, machine)
+        run = self.runtimes.expect(shape.function, variant, machine, shape.size)
         before, after = machine.load(site.demand), machine.load(site.demand + shape.cpu)
         watts = (after[1] - before[1]) * self.intensities.of(shape.function.name, machine.name)
         asleep = site.mode in (Mode.ASLEEP, Mode.WAKING)

@@ -9,6 +9,7 @@ from math import sqrt
 from wattloom.cluster.machine import Machine
 from wattloom.energy.forecast import Provenance, RunTime, Unknown
 from wattloom.energy.used import Used
+from wattloom.prediction.sizes import BySize
 from wattloom.units import Seconds
 from wattloom.workload.function import Function, Variant
 
@@ -57,6 +58,9 @@ class RunTimes:
 
     def __init__(self) -> None:
         self._learned: dict[Key, Learned] = {}
+        self._by_size: dict[Key, BySize] = {}
+        self.sized: set[str] = set()
+        """Functions whose arguments' size says how long they take."""
         self._machines: dict[str, Machine] = {}
 
     def know_machine(self, machine: Machine) -> None:
@@ -65,15 +69,31 @@ class RunTimes:
     def forget(self, function: str) -> None:
         """Its builds are different now."""
         self._learned = {key: learned for key, learned in self._learned.items() if key[0] != function}
+        self._by_size = {key: learned for key, learned in self._by_size.items() if key[0] != function}
+        self.sized.discard(function)
 
-    def learn(self, function: Function, variant: Variant, machine: Machine, seconds: Seconds) -> bool:
+    def learn(self, function: Function, variant: Variant, machine: Machine, seconds: Seconds, size: int = 0) -> bool:
         """Record one run (seconds it would have taken alone); True when forecasts change."""
         key = (function.name, variant.name, machine.name)
         learned = self._learned.get(key)
         if learned is None:
             learned = Learned(variant.seconds.get(machine.name))
             self._learned[key] = learned
-        return learned.add(seconds)
+        changed = learned.add(seconds)
+        return self._learn_size(key, size, seconds) or changed if size else changed
+
+    def _learn_size(self, key: Key, size: int, seconds: float) -> bool:
+        by_size = self._by_size.get(key)
+        if by_size is None:
+            by_size = BySize()
+            self._by_size[key] = by_size
+        if not by_size.add(size, seconds):
+            return False
+        if by_size.explains:
+            self.sized.add(key[0])
+        elif not any(other.explains for where, other in self._by_size.items() if where[0] == key[0]):
+            self.sized.discard(key[0])
+        return True
 
     def recall(self, function: str, variant: str, machine: Machine, used: Used) -> bool:
         """Earlier runs' figures, where this run has none yet: worth as much as a declaration, and known as measured."""
@@ -89,8 +109,14 @@ class RunTimes:
         self._learned[key] = learned
         return True
 
-    def expect(self, function: Function, variant: Variant, machine: Machine) -> RunTime | Unknown:
-        """Learned, else declared, else carried over from another machine by their speeds."""
+    def expect(self, function: Function, variant: Variant, machine: Machine, size: int = 0) -> RunTime | Unknown:
+        """Learned (for this size of arguments, if given), else declared, else carried over from another machine by
+        their speeds."""
+        if size:
+            by_size = self._by_size.get((function.name, variant.name, machine.name))
+            seconds = by_size.seconds(size) if by_size is not None and by_size.explains else None
+            if seconds is not None:
+                return RunTime(Seconds(seconds), Seconds(0.0), "measured")
         learned = self._learned.get((function.name, variant.name, machine.name))
         if learned is not None and learned.measured and learned.published > 0.0:
             return RunTime(Seconds(learned.published), Seconds(learned.spread), "measured")

@@ -36,7 +36,7 @@ REMEMBERED_SHAPES: Final = 1_000
 NEW_COST_COUNTS: Final = 0.1
 """Weight of a new placement in what a shape usually costs."""
 
-ShapeKey = tuple[str, Requirements, float, bool]
+ShapeKey = tuple[str, Requirements, float, bool, int]
 
 
 class Ledger:
@@ -60,7 +60,7 @@ class Ledger:
         self.arrivals: int = 0
         self.shapes: dict[int, Shape] = {}
         self._shape_of: dict[ShapeKey, Shape] = {}
-        self._usual_shape: dict[tuple[str, float, bool], Shape] = {}
+        self._usual_shape: dict[tuple[str, float, bool, int], Shape] = {}
         """Shapes of tasks that ask for what their function does, found faster."""
         self._shapes_made: int = 0
         self._most_shapes: int = REMEMBERED_SHAPES
@@ -86,17 +86,18 @@ class Ledger:
 
     def shape_of(self, task: Task) -> Shape:
         waits = task.defer_s > 0.0 or task.deadline_s is not None
-        usual = (task.function, task.energy_weight, waits)
+        size = task.size if task.size and task.function in self.runtimes.sized else 0
+        usual = (task.function, task.energy_weight, waits, size)
         if task.requirements is None:
             known = self._usual_shape.get(usual)
             if known is not None:
                 return known
         function = self.functions[task.function]
         requirements = task.requirements if task.requirements is not None else function.requirements
-        key = (task.function, requirements, task.energy_weight, waits)
+        key = (task.function, requirements, task.energy_weight, waits, size)
         shape = self._shape_of.get(key)
         if shape is None:
-            shape = Shape(self._shapes_made, function, requirements, task.energy_weight, waits)
+            shape = Shape(self._shapes_made, function, requirements, task.energy_weight, waits, size)
             self._shapes_made += 1
             self._shape_of[key] = shape
             self.shapes[shape.index] = shape
@@ -128,7 +129,7 @@ class Ledger:
         if outlook is None or node is None:
             return False
         function = record.shape.function
-        changed = self.runtimes.learn(function, outlook.variant, node.cls.machine, Seconds(seconds))
+        changed = self.runtimes.learn(function, outlook.variant, node.cls.machine, Seconds(seconds), record.task.size)
         if changed:
             self._forecasts_changed(function.name)
         return changed

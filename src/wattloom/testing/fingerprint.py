@@ -41,6 +41,10 @@ def fingerprint(engine: Engine) -> Fingerprint:
         "unwatched": list(engine._unwatched),
         "dependents": {name: [record.task.id for record in there] for name, there in engine._dependents.items()},
         "learned": _learned(ledger.runtimes),
+        "by size": {
+            "/".join(key): (by_size.explains, {size: list(each) for size, each in by_size._classes.items()})
+            for key, by_size in ledger.runtimes._by_size.items()
+        },
         "readings": _readings(ledger.readings),
         "intensities": {
             "/".join(key): (factor.used, factor.modelled, factor.seconds, factor.published)

@@ -24,12 +24,19 @@ class Shape:
         "memory",
         "plain",
         "requirements",
+        "size",
         "variants",
         "waits",
     )
 
     def __init__(
-        self, index: int, function: Function, requirements: Requirements, energy_weight: float, waits: bool
+        self,
+        index: int,
+        function: Function,
+        requirements: Requirements,
+        energy_weight: float,
+        waits: bool,
+        size: int = 0,
     ) -> None:
         self.index: Final = index
         self.live: int = 0
@@ -39,6 +46,8 @@ class Shape:
         self.energy_weight: Final = energy_weight
         self.waits: Final = waits
         """Whether its tasks may be held back for a cheaper place."""
+        self.size: Final = size
+        """Class of its tasks' size, where that says how long they take; 0: it does not."""
         self.cpu: Final = millicores(requirements.cpu)
         self.memory: Final = requirements.memory
         self.variants: Final[tuple[Variant, ...]] = function.variants

@@ -35,3 +35,6 @@ class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unk
     """Runs again after the function's own failure."""
     infrastructure_retries: int = 3
     """Runs again after a loss that was not the function's fault (only if idempotent)."""
+    size: int = 0
+    """Class of its arguments' size, four classes to a doubling; 0: not known. It counts in forecasts where it explains
+    how long the function takes."""

@@ -22,6 +22,8 @@ def task_problem(task: Task) -> tuple[str, str] | None:
         return "retries", f"must not be negative, not {task.retries}"
     if task.infrastructure_retries < 0:
         return "infrastructure_retries", f"must not be negative, not {task.infrastructure_retries}"
+    if task.size < 0:
+        return "size", f"must not be negative, not {task.size}"
     if task.id in task.after:
         return "after", "names the task itself"
     wrong = task.requirements.problem() if task.requirements is not None else None

@@ -13,8 +13,8 @@ import msgspec
 
 from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.profile import MachineProfile
-from wattloom.errors import InputError, ScenarioError
-from wattloom.local.journals import holding, last_run
+from wattloom.errors import InputError, LogError, ScenarioError
+from wattloom.local.journals import holding, last_run, wanted
 from wattloom.local.records import FunctionInfo, LogInfo, PruneInfo, TaskInfo, functions, logs, prune, tasks
 from wattloom.metering.choosing import MeterInfo
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
@@ -193,7 +193,7 @@ def replay(
 ) -> Replay:
     """What a log cost, and, with a policy, what the same work would have cost under it. Without a log: the last run on
     this machine."""
-    path = last_run() if log is None else Path(log)
+    path = last_run() if log is None else _log_named(log)
     recorded = _recorded_policy(path)
     if policy is None:
         return replaying.replay(path, recorded, None, progress)
@@ -264,8 +264,17 @@ def _log_with(task: str, log: str | Path | None) -> Path:
     """A log as it was given; of a journal, the run that has the task."""
     if log is None:
         return holding(task).log
-    file, run = split_run(Path(log))
-    return holding(task, file).log if run is None and is_journal(file) else Path(log)
+    path = _log_named(log)
+    file, run = split_run(path)
+    return holding(task, file).log if run is None and is_journal(file) else path
+
+
+def _log_named(log: str | Path) -> Path:
+    """A file, or the name of a journal in the state folder; what is neither is said to be no file."""
+    try:
+        return wanted(log)[0]
+    except LogError:
+        return Path(log)
 
 
 def _recorded_policy(path: Path) -> Policy:

@@ -65,7 +65,7 @@ def test_every_example_is_a_command_that_can_be_typed(example: str) -> None:
     words = shlex.split(example.partition(" >")[0])[1:]
     command: click.Command = cli
     ctx = ROOT
-    while isinstance(command, click.Group) and words:
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name, found, words = command.resolve_command(ctx, words)
         assert found is not None
         command, ctx = found, click.Context(found, info_name=name, parent=ctx)

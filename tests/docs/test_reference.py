@@ -17,7 +17,10 @@ from wattloom.scheduling.log import VERSION, Header
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
-FUNCTIONS = ("simulate", "compare", "replay", "why", "policies", "scenarios", "machines")
+FUNCTIONS = (
+    *("simulate", "compare", "replay", "why", "policies", "scenarios", "machines"),
+    *("run", "tasks", "functions", "logs", "prune", "meters"),
+)
 
 
 def page(name: str) -> str:

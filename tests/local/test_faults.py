@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from tests.local.chaos.patience import within_seconds
 from tests.local.chaos.processes import within
 
 import wattloom
@@ -23,6 +24,12 @@ SOON_S = 10.0
 TIMEOUT_S = 0.3
 
 Make = Callable[..., wattloom.Executor]
+
+
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    with within_seconds(40):
+        yield
 
 
 @pytest.fixture

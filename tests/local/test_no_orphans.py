@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.local.chaos.patience import within_seconds
 from tests.local.chaos.processes import within
 from tests.local.chaos.scripts import Script
 
@@ -46,6 +47,12 @@ USES = {
 }
 
 MakeScript = Callable[[str], Script]
+
+
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    with within_seconds(30):
+        yield
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.local.chaos.patience import within_seconds
 from tests.local.chaos.processes import within
 from tests.local.chaos.scripts import Script
 
@@ -35,6 +36,12 @@ CALLS = """
 
 MakeScript = Callable[..., Script]
 Open = Callable[..., wattloom.Executor]
+
+
+@pytest.fixture(autouse=True)
+def in_time() -> Iterator[None]:
+    with within_seconds(40):
+        yield
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def _print_list(found: "list[LogInfo]") -> None:
     made = table("task", "function", "state", "submitted", *(["journal"] if several else []), "last line")
     for each in found:
         cells = [each.task, each.function, each.state, when(each.submitted, each.run)]
-        cells += [*([Path(each.journal).name] if several else []), _last_line(each.output)]
+        cells += [*([Path(each.journal).stem] if several else []), _last_line(each.output)]
         made.add_row(*map(literal, cells))
     console().print(made)
 

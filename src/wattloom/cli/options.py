@@ -99,6 +99,14 @@ def function_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
     return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
 
+def journal_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Those of the state folder; if none begins like that, files."""
+    from wattloom.settings import journals
+
+    found = [CompletionItem(path.stem) for path in journals() if path.stem.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
 def meter_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Installed meters, and the two words for all and none."""
     from importlib.metadata import entry_points
@@ -109,7 +117,11 @@ def meter_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 def journal_option(command: F) -> F:
     return click.option(
-        "--journal", type=LOG_FILE, metavar="F", help="Read this journal only. Left out: all journals of this user."
+        "--journal",
+        type=LOG_FILE,
+        shell_complete=journal_names,
+        metavar="J",
+        help="This journal only: a file, or the name of one in the state folder. Left out: all journals of yours.",
     )(command)
 
 

@@ -175,7 +175,7 @@ def _run_command(ctx: click.Context, begin: Any) -> "Ran":
 
 def _say_recovered(futures: "list[TaskFuture]") -> None:
     names = ", ".join(future.task_id for future in futures)
-    click.echo(f"[wattloom] left by an earlier run, and taken up again: {names} (`wattloom tasks` says more)", err=True)
+    click.echo(f"[wattloom] left by an earlier run: {names} (`wattloom tasks` says what becomes of it)", err=True)
 
 
 # -- what became of it -------------------------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ def _report_command(ran: "Ran", quiet: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(ran.to_json(), ensure_ascii=False), err=True)
     elif not quiet:
-        failed = "" if ran.error is None else f"{ran.calls[-1].message.removeprefix('CommandFailed: ')}; "
-        _say_cost(ran, failed)
+        told = isinstance(ran.error, CommandFailed)
+        _say_cost(ran, f"{ran.error}; " if told else "" if ran.error is None else "failed; ")
 
 
 def _report_function(ran: "Ran", quiet: bool, as_json: bool) -> None:

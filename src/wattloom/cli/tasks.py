@@ -60,7 +60,7 @@ def tasks(
     elif found:
         _print(found)
     else:
-        click.echo(_nothing(bool(states or function)))
+        click.echo(_nothing(bool(states or function or journal)))
 
 
 @tasks.command(short_help="Remove old runs from journals.")
@@ -112,26 +112,28 @@ def prune(
 
 
 def _print(found: "list[TaskInfo]") -> None:
+    """With as much of each task as the terminal is wide."""
     from wattloom.cli.printing import console, fits
 
     out = console()
     several = len({task.journal for task in found}) > 1
-    wide = _table(found, several, full=True)
-    out.print(wide if fits(wide, out) else _table(found, several, full=False))
+    widths = [_table(found, *columns) for columns in ((True, True, several), (False, True, several), (False,) * 3)]
+    out.print(next((made for made in widths if fits(made, out)), widths[-1]))
 
 
-def _table(found: "list[TaskInfo]", several: bool, full: bool) -> "Table":
+def _table(found: "list[TaskInfo]", whole: bool, times: bool, journals: bool) -> "Table":
     from wattloom.cli.figures import joules, seconds
     from wattloom.cli.printing import literal, table
 
-    names = ["task", "function", "state", *(["node"] if full else []), "submitted", "time", "energy"]
-    names += [*(["journal"] if several else []), "message"]
-    made = table(*names, numbers=("time", "energy"))
+    names = {"task": True, "function": True, "state": True, "node": whole, "submitted": times, "time": True}
+    names |= {"energy": True, "journal": journals, "message": any(task.message for task in found)}
+    made = table(*(name for name, shown in names.items() if shown), numbers=("time", "energy"))
     for task in found:
-        cells = [task.task, task.function, task.state, *([task.node] if full else []), when(task.submitted, task.run)]
-        cells += [seconds(task.seconds), joules(task.joules, task.spread_j, task.provenance)]
-        cells += [*([Path(task.journal).name] if several else []), _short(task.message)]
-        made.add_row(*map(literal, cells), style=STYLES.get(task.state))
+        energy = joules(task.joules, task.spread_j, task.provenance if whole else "")
+        cells = (task.task, task.function, task.state, task.node, when(task.submitted, task.run))
+        more = (seconds(task.seconds), energy, Path(task.journal).stem, _short(task.message))
+        shown = [cell for cell, wanted in zip((*cells, *more), names.values(), strict=True) if wanted]
+        made.add_row(*map(literal, shown), style=STYLES.get(task.state))
     return made
 
 

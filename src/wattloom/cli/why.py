@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import LOG_FILE, as_json, task_names
+from wattloom.cli.options import LOG_FILE, as_json, journal_names, task_names
 from wattloom.cluster.reasons import Reason
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.report.figures import figure, plural
@@ -67,6 +67,7 @@ WORDS: Final = {
     "--journal",
     "log",
     type=LOG_FILE,
+    shell_complete=journal_names,
     metavar="F",
     help="A log that `wattloom simulate --log` wrote, or a journal. Left out: the journal of yours that has the task.",
 )
@@ -81,7 +82,8 @@ def why(task: str, log: Path | None, show_all: bool, as_json: bool) -> None:
     \b
     Examples:
       wattloom why 12-7
-      wattloom simulate hsc-cpu --log run.log && wattloom why t1 --log run.log
+      wattloom why 12-7 --journal pictures
+      wattloom why t1 --log run.log
     """
     from wattloom import api
     from wattloom.cli.printing import print_json, stdout_kept_for_json

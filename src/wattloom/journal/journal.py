@@ -38,7 +38,16 @@ JSON: Final = msgspec.json.Encoder()
 class Journal:
     """An open journal. Nobody else can write to it until it is closed, or this process ends."""
 
-    def __init__(self, path: Path, lock: Lock, connection: sqlite3.Connection, spool: Spool, program: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        lock: Lock,
+        connection: sqlite3.Connection,
+        spool: Spool,
+        program: str,
+        retention: Retention,
+    ) -> None:
+        self._retention: Final = retention
         self.path: Final = path
         self.spool: Final = spool
         self.program: Final = program
@@ -79,10 +88,11 @@ class Journal:
         connection = None
         try:
             connection = connect(path, durability)
-            let_go(connection, path, retention or Retention(), time.time())
+            retention = retention or Retention()
+            let_go(connection, path, retention, time.time())
             clear_away(connection, path, TIDYING_S)
             spool = Spool(spool_path(path), sync=durability == "machine")
-            return cls(path, lock, connection, spool, program)
+            return cls(path, lock, connection, spool, program, retention)
         except BaseException:
             if connection is not None:
                 connection.close()
@@ -227,6 +237,11 @@ class Journal:
             return msgspec.json.decode(found)
         row = self._one("SELECT figures FROM learned WHERE function = ? AND machine = ?", (function, machine))
         return None if row is None else msgspec.json.decode(row[0])
+
+    def prune(self) -> None:
+        """Remove runs that need not be kept any more, as when it was opened."""
+        let_go(self._opened(), self.path, self._retention, time.time())
+        self.tidy()
 
     def tidy(self, seconds: float = TIDYING_S) -> bool:
         """Spend about so long on clearing away what was pruned; whether there is more to do. For idle moments."""

@@ -38,7 +38,7 @@ class Progress:
     __slots__ = ("_map", "path", "words")
 
     def __init__(self, path: Path, mapped: mmap.mmap) -> None:
-        self.path: Final = path
+        self.path = path
         self._map: Final = mapped
         self.words: Final = memoryview(mapped).cast("Q")
         """The fields themselves, for a worker to which even a method is too slow."""
@@ -132,6 +132,12 @@ class Progress:
         if not (self.words[REGISTERED] and _membarrier(ON_REGISTERED_CORES)):
             time.sleep(LONG_S)
         return max(above, self.words[BEGUN])
+
+    def renew(self, path: Path) -> None:
+        """Begin from 0 under another name, while the worker does nothing."""
+        self.words[SHARE] = self.words[BEGUN] = self.words[ENDED] = 0
+        os.rename(self.path, path)
+        self.path = path
 
     def close(self) -> None:
         """The file stays."""

@@ -3,6 +3,7 @@
 Owns the order of the two and the payloads in between. Used by the dispatcher's thread alone.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from wattloom.local.job import Job
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction
+from wattloom.scheduling.log import Header
 from wattloom.workload.function import Function
 
 ENDED_AT_ONCE: Final = -1
@@ -21,11 +23,16 @@ ENDED_AT_ONCE: Final = -1
 
 
 class Books:
-    """One run: its engine, its journal, its payloads."""
+    """A run's engine, journal and payloads; and the next run's, when one has become long."""
 
-    def __init__(self, engine: Engine, journal: Journal) -> None:
-        self.engine: Final = engine
+    def __init__(self, new_engine: Callable[[], Engine], journal: Journal, header: Header, began: float) -> None:
+        self._new_engine: Final = new_engine
+        self._header: Final = header
+        self._began: Final = began
+        """Unix time at which the clock of all runs stands at 0."""
+        self.engine: Engine = new_engine()
         self.journal: Final = journal
+        self.run: int = journal.begin_run(header, began)
         self._records: list[object] = []
         self._encode: Final = msgspec.json.Encoder().encode_lines
         self._new: list[Job] = []
@@ -87,6 +94,14 @@ class Books:
         self._left[chunk] = len(new)
         for job in new:
             job.chunk = chunk
+
+    def turn_over(self, ended: float) -> None:
+        """Nothing is open: end the run and begin another, so that old ones can be removed. The engine begins anew."""
+        self.keep_learned()
+        self.commit()
+        self.journal.end_run(ended)
+        self.run = self.journal.begin_run(self._header, self._began)
+        self.engine = self._new_engine()
 
     # -- functions -----------------------------------------------------------------------------------------------------
 

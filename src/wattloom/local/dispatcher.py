@@ -7,7 +7,7 @@ to the journal, then carried out; then futures learn their results.
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, PENDING, RUNNING
 from contextlib import suppress
@@ -43,6 +43,8 @@ LOOK_EVERY_S: Final = 0.025
 """How often busy workers are looked at."""
 KEEP_LEARNED_S: Final = 10.0
 MOST_STILLBORN: Final = 3
+LONG_RUN: Final = 32 * 1024 * 1024
+"""Bytes of a run's log from which on another is begun, when nothing is open."""
 
 
 class Dispatcher:
@@ -64,9 +66,7 @@ class Dispatcher:
         self._idle_timeout_s: Final = idle_timeout_s
         self._began: Final = began
         self._selector: Final = DefaultSelector()
-        self._workforce: Final = Workforce(
-            nodes, books.journal.spool, books.journal.run or 0, initializer, self._selector
-        )
+        self._workforce: Final = Workforce(nodes, books.journal.spool, books.run, initializer, self._selector)
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector.register(self._wakeup, EVENT_READ, None)
         self._inbox: Final[deque[tuple[Callable[[Any], None], Any]]] = deque()
@@ -78,7 +78,7 @@ class Dispatcher:
         """Workers that the account knows."""
         self._stillborn: int = 0
         """Workers in a row that died before they were ready."""
-        self._functions: Final[set[str]] = set()
+        self._functions: Final[dict[str, Function]] = {}
         self._machines: Final = sorted({node.profile.name for node in nodes})
         self._machine_of: Final = {node.name: node.profile.name for node in nodes}
         self._to_send: Final[dict[int, WorkerProcess]] = {}
@@ -162,7 +162,7 @@ class Dispatcher:
 
     def define(self, function: Function) -> None:
         """A function that has not been called before, or that wants something else now."""
-        self._functions.add(function.name)
+        self._functions[function.name] = function
         self._carry_out(self._books.define(function, self._machines, self._now))
 
     def recover(self, found: Recovered) -> None:
@@ -207,9 +207,9 @@ class Dispatcher:
         """No more calls will come. `kill`: those that run are not waited for."""
         self._stopping = True
         if kill:
-            for worker in self._workforce.workers.values():
-                if not worker.is_free:
-                    self._workforce.kill(worker, "the executor was shut down")
+            for job in list(self._jobs.values()):
+                job.error = errors.WorkerLost(job.task.id, f"{job.function} was cut off: the executor was shut down")
+                self.cancel(job.task.id)
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class Dispatcher:
     def run(self) -> None:
         """The thread."""
         try:
-            self._join_nodes()
+            self._begin()
             while not (self._stopping and not self._jobs and not self._inbox):
                 self._turn()
             self._finish()
@@ -233,13 +233,17 @@ class Dispatcher:
             self._selector.close()
             os.close(self._wakeup)
 
-    def _join_nodes(self) -> None:
+    def _begin(self) -> None:
+        self._join()
+        if self._desk is not None:
+            self._desk.begin(self._now)
+
+    def _join(self) -> None:
+        """Tell the engine of the nodes."""
         for profile in _different([node.profile for node in self._nodes]):
             self._tell(ev.MachineDefined(self._now, profile))
         for node in self._nodes:
             self._tell(ev.NodeJoined(self._now, node.node))
-        if self._desk is not None:
-            self._desk.begin(self._now)
 
     def _turn(self) -> None:
         """What came in; what follows; what is written; what is done."""
@@ -249,6 +253,25 @@ class Dispatcher:
         if self._books.has_news or self._after_commit:
             self._books.commit()
         self._deliver()
+        if not self._jobs and not self._inbox and self._books.journal.run_bytes > LONG_RUN:
+            self._turn_over()
+
+    def _turn_over(self) -> None:
+        """The run has become long, and nothing is open: begin another, so that the journal need not keep this one."""
+        metering = self._desk is not None and self._desk.due is not None
+        if metering or self._books.has_news or self._to_resolve or self._after_commit or any(self._purging()):
+            return
+        self._books.turn_over(self._unix(self._now))
+        self._workforce.turn_over(self._books.run)
+        self._placed = 0
+        self._waking.clear()
+        self._join()
+        for function in list(self._functions.values()):
+            self._carry_out(self._books.define(function, self._machines, self._now))
+        self._books.journal.prune()
+
+    def _purging(self) -> Iterator[bool]:
+        return (worker.purging for worker in self._workforce.workers.values())
 
     def _listen(self) -> None:
         self._asleep = True
@@ -592,7 +615,8 @@ class Dispatcher:
         if isinstance(job.error, errors.TaskTimeout):
             self._tell(ev.TaskFailed(now, task, job.attempt, "function", str(job.error)))
         else:
-            job.error = None
+            if not self._stopping:
+                job.error = None
             self._tell(ev.TaskFailed(now, task, job.attempt, "infrastructure", how))
 
     # -- looking after workers -----------------------------------------------------------------------------------------

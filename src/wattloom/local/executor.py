@@ -84,14 +84,14 @@ class Executor(BaseExecutor):
         self._numbers: Final = count(1)
         self._began: Final = time.monotonic()
         first = b"" if initializer is None else pack_whole((initializer, initargs))
-        spec, ready = _policy(policy if policy is not None else settings.policy)
+        spec, new_policy = _policy(policy if policy is not None else settings.policy)
         self._journal: Final = _journal(journal if journal is not None else settings.journal, settings)
         try:
-            run = self._journal.begin_run(Header(VERSION, spec, "local", lease=lease), time.time())
-            self._prefix: Final = f"{run}-"
+            header = Header(VERSION, spec, "local", lease=lease)
+            books = Books(lambda: Engine(new_policy(), lease), self._journal, header, time.time())
+            self._prefix: Final = f"{books.run}-"
             self._spool: Final = self._journal.spool
             desk = _desk(meter, here, self._nodes)
-            books = Books(Engine(ready, lease), self._journal)
             self._dispatcher: Final = Dispatcher(books, self._nodes, desk, first, settings.idle_timeout_s, self._began)
             self.recovered: Final[list[TaskFuture]] = self._recover()
             """Futures of calls that an earlier run of this journal had accepted and not ended."""
@@ -287,8 +287,12 @@ def _nodes(here: MachineProfile, workers: int | None, wanted: Sequence[VirtualNo
     return virtual_nodes(wanted, here)
 
 
-def _policy(given: str | Policy) -> tuple[str, Policy]:
-    return (given, load_policy(given)) if isinstance(given, str) else (given.name, given)
+def _policy(given: str | Policy) -> tuple[str, Callable[[], Policy]]:
+    """How it is written, and how one is made. A ready one is all there is."""
+    if not isinstance(given, str):
+        return given.name, lambda: given
+    load_policy(given)  # what is wrong with it is said now
+    return given, lambda: load_policy(given)
 
 
 def _journal(given: str | Path, settings: Local) -> Journal:

@@ -37,15 +37,21 @@ def run_of(journal: Path, run: int) -> Path:
 
 
 def wanted(journal: str | Path | None) -> list[Path]:
-    """The journal that was named, or all there are, the one used last first. Raises LogError if the named one is no
-    journal."""
+    """The journal that was named, or all there are. A name is a path, or that of a journal in the state folder, or how
+    such a name begins up to its `-`. Raises LogError if there is none of that name."""
     if journal is None:
         return [path for path in _all() if not _problem(path)]
     path = Path(journal)
-    file = split_run(path)[0]
-    if not file.is_file():
-        raise LogError(str(file), "No such file")
-    return [path]
+    if split_run(path)[0].is_file():
+        return [path]
+    name, mark, run = str(journal).partition("#")
+    known = {each.stem: each for each in journals()}
+    alike = [stem for stem in known if stem == name] or [stem for stem in known if stem.rpartition("-")[0] == name]
+    if len(alike) == 1:
+        return [known[alike[0]].with_name(f"{known[alike[0]].name}{mark}{run}")]
+    if alike:
+        raise LogError(name, f"several journals begin so: {', '.join(sorted(alike))}")
+    raise LogError(str(journal), f"there is neither such a file nor such a journal in {state_folder()}")
 
 
 def unreadable() -> dict[Path, str]:
@@ -61,18 +67,23 @@ def holding(task: str, journal: str | Path | None = None) -> Found:
         where = _places(looked) if looked else f"; there are no journals in {state_folder()} yet"
         raise InputError(task, f"there is no such task{where}. {WHERE}")
     if len(found) > 1:
-        several = "".join(f"\n    {each.journal}  ({each.row.function}, {each.row.state})" for each in found)
-        raise InputError(task, f"{len(found)} journals have a task of this name. Say which with --journal:{several}")
+        several = "".join(f"\n    --journal {_short(each.journal)}  ({each.row.function})" for each in found)
+        raise InputError(task, f"{len(found)} journals have a task of this name. Say which:{several}")
     return found[0]
 
 
 def last_run() -> Path:
-    """The last run of the journal that was used last, as `--log` takes it. Raises InputError if there is none."""
-    for path in wanted(None):
-        known = runs(path)
-        if known:
-            return run_of(path, known[-1].run)
-    raise InputError("", f"there are no journals in {state_folder()} yet: run something, or name a log")
+    """The run that began last, of all journals, as `--log` takes it. Raises InputError if there is none."""
+    found = [(known[-1].began, path, known[-1].run) for path in wanted(None) if (known := runs(path))]
+    if not found:
+        raise InputError("", f"there are no journals in {state_folder()} yet: run something, or name a log")
+    _, path, run = max(found)
+    return run_of(path, run)
+
+
+def _short(journal: Path) -> str:
+    """As `wanted` takes it."""
+    return journal.stem if journal.parent == state_folder() else str(journal)
 
 
 def _all() -> list[Path]:

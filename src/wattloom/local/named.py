@@ -30,16 +30,22 @@ def named_function(name: str) -> Callable[..., Any]:
 
 
 def prepare_worker(module_name: str, stdout_to_stderr: bool) -> None:
-    """In a worker, before its first call: the import is not the call's cost, and what it prints may not go to stdout."""
+    """In a worker, before its first call: the import is not a cost of the call, and stdout may be kept for JSON."""
     if stdout_to_stderr:
         os.dup2(2, 1)
     import_module(module_name)
 
 
-def _module(module_name: str, name: str) -> ModuleType:
+def import_from_here() -> str:
+    """Have modules of the working folder found, as Python at a prompt does; the folder."""
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
+    return here
+
+
+def _module(module_name: str, name: str) -> ModuleType:
+    here = import_from_here()
     try:
         return import_module(module_name)
     except ModuleNotFoundError as problem:

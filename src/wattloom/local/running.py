@@ -28,7 +28,7 @@ from wattloom.local.errors import TaskTimeout
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
 from wattloom.local.handover import Handover
-from wattloom.local.named import named_function, prepare_worker
+from wattloom.local.named import import_from_here, named_function, prepare_worker
 
 NOT_FOUND: Final = 127
 FAILED: Final = 1
@@ -136,6 +136,7 @@ def run_command(words: list[str], repeat: int, wishes: Wishes) -> Ran:
     """Run a command with this process's standard streams, so often or until it fails. Signals that would end this
     process are passed on to it. Raises CommandNotFound."""
     _check_command(words)
+    import_from_here()  # for functions that an earlier run left
     timeout: float | None = wishes.options.get("timeout")
     # The command is told to end when its time is over, and keeps its output; if it does not, its worker is killed.
     own = wishes.options | ({} if timeout is None else {"timeout": timeout + 2 * GRACE_S})
@@ -147,11 +148,18 @@ def run_command(words: list[str], repeat: int, wishes: Wishes) -> Ran:
     return _ran(shlex.join(words), executor, futures, handover.asked)
 
 
-def _executor(wishes: Wishes, **more: Any) -> Executor:
+@contextmanager
+def _executor(wishes: Wishes, **more: Any) -> Iterator[Executor]:
+    """What an earlier run left is waited for too, but not beyond a Ctrl-C."""
     executor = Executor(journal=wishes.journal, policy=wishes.policy, meter=wishes.meter, **more)
-    if executor.recovered and wishes.recovered is not None:
-        wishes.recovered(executor.recovered)
-    return executor
+    try:
+        if executor.recovered and wishes.recovered is not None:
+            wishes.recovered(executor.recovered)
+        yield executor
+        executor.shutdown()
+    except BaseException:
+        executor.kill_workers()
+        raise
 
 
 def _check_command(words: list[str]) -> None:
@@ -185,17 +193,17 @@ def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 
         message = str(problem or "") if row is None else row.message
         calls.append(RanCall(future.task_id, state, None if row is None else row.seconds, future.energy, message))
     error = futures[-1].exception()
+    if asked and error is not None and not isinstance(error, CommandFailed):
+        error = CommandFailed(SIGNALLED + asked, "killed, since it did not end by itself")
     value = None if error is not None else futures[-1].result()
-    return Ran(what, str(executor.journal), calls, value, error, _exit_code(error, asked))
+    return Ran(what, str(executor.journal), calls, value, error, _exit_code(error))
 
 
-def _exit_code(error: BaseException | None, asked: int) -> int:
+def _exit_code(error: BaseException | None) -> int:
     if error is None:
         return 0
     if isinstance(error, CommandFailed):
         return error.code
-    if asked:
-        return SIGNALLED + asked
     return TIMED_OUT if isinstance(error, TaskTimeout) else FAILED
 
 

@@ -83,7 +83,7 @@ class Workforce:
     def __init__(
         self, nodes: list[LocalNode], spool: Spool, run: int, initializer: bytes, selector: DefaultSelector
     ) -> None:
-        self._run: Final = run
+        self._run: int = run
         self._nodes: Final = {node.name: node for node in nodes}
         self._spool: Final = spool
         self._initializer: Final = initializer
@@ -247,6 +247,12 @@ class Workforce:
         """Nobody will ask any more how far it came."""
         worker.progress.close()
         worker.progress.path.unlink(missing_ok=True)
+
+    def turn_over(self, run: int) -> None:
+        """Another run has begun, and placements are counted anew. Nobody works on anything."""
+        self._run = run
+        for worker in self.workers.values():
+            worker.progress.renew(self._spool.path(f"{WORKER}-{run}-{worker.number}"))
 
     def let_go(self) -> None:
         """In a forked child: whatever keeps the parent's workers alive is not ours to keep."""

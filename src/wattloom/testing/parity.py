@@ -103,8 +103,8 @@ def timed(function: Callable[[], object]) -> Timed:
     return time.perf_counter() - began, time.thread_time() - cpu
 
 
-def warm_up() -> None:
-    """Wait until every worker is there."""
+def warm_up(work: Sequence[Callable[[], Timed]]) -> None:
+    """Wait until every worker is there, and has imported what the work needs."""
     time.sleep(WARM_UP_S)
 
 
@@ -135,7 +135,7 @@ def run(
     """Make the calls of a plan on this machine. `known`: what the executor has learned before."""
     _teach(journal, work, known or {})
     with Executor(nodes=nodes, policy=policy, journal=journal) as executor:
-        wait([executor.submit(warm_up) for _ in range(_cores(nodes))])
+        wait([executor.submit(warm_up, list(work.values())) for _ in range(_cores(nodes))])
         time.sleep(PAUSE_S)
         began = time.monotonic()
         futures = []

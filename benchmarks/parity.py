@@ -32,8 +32,8 @@ from wattloom.testing import parity
 from wattloom.testing.parity import Outcome, Planned, Timed, timed
 
 WITHIN = 0.10
-NOISE, NOISE_TRIES = 0.03, 6
-DISTURBED = 0.04
+NOISE, NOISE_TRIES = 0.03, 5
+DISTURBED = 0.03
 MOST_TRIES = 3
 QUIET_S, QUIET_SHARE, QUIET_WITHIN_S = 1.0, 0.9, 30.0
 ROUNDS = 14
@@ -167,12 +167,12 @@ class Bench:
 
     def compare(self, plan: list[Planned], policy: str) -> dict[str, Any]:
         predicted = self.predict(plan, policy)
-        for attempt in range(1, MOST_TRIES + 1):
+        runs: list[Outcome] = []
+        while len(runs) < MOST_TRIES and not any(run.disturbance <= DISTURBED for run in runs):
             wait_for_quiet()
-            journal = self.folder / f"{policy}-{attempt}.journal"
-            real = parity.run(self.nodes, self.work, plan, policy, journal, self.seconds)
-            if real.disturbance <= DISTURBED:
-                break
+            journal = self.folder / f"{policy}-{len(runs)}.journal"
+            runs.append(parity.run(self.nodes, self.work, plan, policy, journal, self.seconds))
+        real = min(runs, key=lambda run: run.disturbance)
         return {
             "policy": policy,
             "same placements": predicted.placements == real.placements,
@@ -184,7 +184,7 @@ class Bench:
             "joules error": predicted.joules / real.joules - 1.0,
             "answer error": predicted.answer_s / real.answer_s - 1.0,
             "disturbed": real.disturbance,
-            "tries": attempt,
+            "tries": len(runs),
         }
 
 
@@ -291,7 +291,7 @@ def main() -> None:
     """Calibrate, predict, run, compare; replay."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", default="", help="with commas in between; left out: all")
-    parser.add_argument("--seeds", type=int, default=100, help="plans to choose from (default 100)")
+    parser.add_argument("--seeds", type=int, default=24, help="plans to choose from (default 24)")
     parser.add_argument("--fixed-work", action="store_true", help="calls of so much work, not of so much CPU time")
     parser.add_argument("--tasks", type=int, default=100_000, help="of the replay; 0: none (default 100,000)")
     parser.add_argument("--figure", type=Path, help="write a picture (needs matplotlib)")

@@ -217,11 +217,13 @@ def journals() -> list[Path]:
 
 
 def _used(journal: Path) -> float:
-    """When it was last written: what is new stands in the file beside it first."""
+    """When it was last written: what is new stands in the file beside it first, which reading makes too, empty."""
     times = [0.0]
     for path in (journal, journal.with_name(journal.name + "-wal")):
         try:
-            times.append(path.stat().st_mtime)
+            found = path.stat()
         except OSError:
             continue
+        if found.st_size:
+            times.append(found.st_mtime)
     return max(times)

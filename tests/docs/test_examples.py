@@ -1,5 +1,6 @@
 """The examples in the docs are run: commands, Python, files. A page that lies fails."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -43,5 +44,6 @@ def commands(text: str) -> list[str]:
 
 
 def run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    own = os.environ | {"XDG_STATE_HOME": str(folder / "state")}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=own)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"

@@ -14,16 +14,11 @@ KILLS = 12
 SEED = 4
 
 
-def live_and_die(folder: Path, kills: int) -> Path:
-    """A chaos run, from the first life to the last."""
-    done = Controller(folder, SEED).run(kills)
-    assert done.violations == [], (folder / "stderr").read_text()
-    assert done.kills.total() == kills
-    return folder
-
-
 def test_nothing_is_forgotten_or_doubled_by_kills_at_random_moments(tmp_path: Path) -> None:
-    found = check(live_and_die(tmp_path, KILLS))
+    done = Controller(tmp_path, SEED).run(KILLS)
+    assert done.violations == [], (tmp_path / "stderr").read_text()
+    assert done.kills.total() == KILLS
+    found = check(tmp_path)
     assert found.violations == []
     assert found.ends["finished"] > 100  # it came far enough for this to mean something
     assert found.recovered > 100
@@ -35,8 +30,9 @@ def test_nothing_is_forgotten_or_doubled_by_kills_at_random_moments(tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def over(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A short chaos run, with nothing wrong."""
-    folder = live_and_die(tmp_path_factory.mktemp("chaos"), 1)
+    """A life without kills and with nothing wrong."""
+    folder = tmp_path_factory.mktemp("calm")
+    assert Controller(folder, SEED).live_to_the_end("--calm").violations == [], (folder / "stderr").read_text()
     assert check(folder, replay=False).violations == []
     return folder
 

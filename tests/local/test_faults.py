@@ -45,9 +45,12 @@ def make(tmp_path: Path) -> Iterator[Make]:
         executor.kill_workers()
 
 
-@pytest.fixture
-def executor(make: Make) -> wattloom.Executor:
-    return make()
+@pytest.fixture(scope="module")
+def executor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[wattloom.Executor]:
+    """One for all that go wrong: it has to stand that too."""
+    found = wattloom.Executor(2, journal=tmp_path_factory.mktemp("journal") / "work.journal")
+    yield found
+    found.kill_workers()
 
 
 def append(path: Path, text: str = "x") -> int:
@@ -290,6 +293,10 @@ def raise_with_a_lock() -> NoReturn:
     raise ValueError("with a lock", threading.Lock())
 
 
+def make_a_generator() -> Iterator[int]:
+    yield 1
+
+
 def test_an_argument_that_cannot_be_sent_is_named(executor: wattloom.Executor) -> None:
     for problem in (
         executor.submit(print, 1, threading.Lock()).exception(),
@@ -321,7 +328,7 @@ def test_a_function_that_holds_what_cannot_be_sent_is_named(executor: wattloom.E
 
 
 def test_a_result_that_cannot_be_sent_back_is_named(executor: wattloom.Executor) -> None:
-    for make_it, name in ((threading.Lock, "lock"), (Stubborn, "Stubborn"), (lambda: (x for x in ()), "generator")):
+    for make_it, name in ((threading.Lock, "lock"), (Stubborn, "Stubborn"), (make_a_generator, "generator")):
         problem = executor.submit(make_it).exception(timeout=SOON_S)
         assert isinstance(problem, CannotSend)
         assert "result" in str(problem)
@@ -338,9 +345,8 @@ def test_an_exception_that_cannot_be_sent_back_keeps_its_words_and_traceback(
     assert "Error: ('with a lock'" in str(problem) or "TwoWords: one" in str(problem)
 
 
-def test_what_cannot_be_sent_leaves_no_trace_and_the_executor_goes_on(
-    executor: wattloom.Executor, tmp_path: Path
-) -> None:
+def test_what_cannot_be_sent_leaves_no_trace_and_the_executor_goes_on(make: Make, tmp_path: Path) -> None:
+    executor = make()
     for _ in range(50):
         executor.submit(print, threading.Lock())
     assert executor.submit(abs, -1).result(timeout=SOON_S) == 1
@@ -512,7 +518,8 @@ def test_large_arguments_are_not_copied_twice_in_the_calling_program(executor: w
     assert (most_memory_kb() - before) * 1024 < size * 0.5, "a copy was made"
 
 
-def test_a_large_result_is_held_once(executor: wattloom.Executor, tmp_path: Path) -> None:
+def test_a_large_result_is_held_once(make: Make, tmp_path: Path) -> None:
+    executor = make()
     size = 200_000_000
     numpy = pytest.importorskip("numpy")
     executor.submit(numpy.ones, 10).result(timeout=SOON_S)

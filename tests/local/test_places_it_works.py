@@ -44,9 +44,10 @@ def script(tmp_path: Path) -> Iterator[MakeScript]:
         each.end()
 
 
-@pytest.fixture
-def executor(tmp_path: Path) -> Iterator[wattloom.Executor]:
-    found = wattloom.Executor(2, journal=tmp_path / "work.journal")
+@pytest.fixture(scope="module")
+def executor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[wattloom.Executor]:
+    """One for all: nothing here breaks it."""
+    found = wattloom.Executor(2, journal=tmp_path_factory.mktemp("journal") / "work.journal")
     yield found
     found.kill_workers()
 

@@ -93,6 +93,7 @@ class Workforce:
         self._functions: Final[dict[str, int]] = {}
         """Numbers of functions, by digest: short names for the socket."""
         self.by_life: Final[dict[int, WorkerProcess]] = {}
+        self._killed_for_memory: int = killed_for_memory()
         self._started: int = 0
         self._lifeline: Final = os.pipe()
         os.set_inheritable(self._lifeline[0], False)
@@ -241,7 +242,12 @@ class Workforce:
         del self.workers[worker.number]
         with suppress(ValueError):
             self._free[worker.node].remove(worker)
-        return worker.doom or how_it_died(code)
+        return worker.doom or how_it_died(code, self._memory_ran_out())
+
+    def _memory_ran_out(self) -> bool:
+        """Whether the kernel has killed somebody for memory since this was last asked."""
+        before, self._killed_for_memory = self._killed_for_memory, killed_for_memory()
+        return self._killed_for_memory > before
 
     def forget(self, worker: WorkerProcess) -> None:
         """Nobody will ask any more how far it came."""
@@ -308,7 +314,16 @@ def _path_of(environment: dict[str, str]) -> list[str]:
     return [environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else []
 
 
-def how_it_died(code: int) -> str:
+def killed_for_memory() -> int:
+    """How many processes the kernel has killed because memory ran out, on the machine or in a control group."""
+    with suppress(OSError, ValueError), open("/proc/vmstat") as file:
+        for line in file:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def how_it_died(code: int, memory_ran_out: bool = False) -> str:
     """In words."""
     if code >= 0:
         return f"its worker ended with exit code {code}"
@@ -316,4 +331,5 @@ def how_it_died(code: int) -> str:
         name = signal.Signals(-code).name
     except ValueError:
         name = f"signal {-code}"
-    return f"its worker was killed by {name}"
+    memory = "; the kernel killed a process because memory ran out" if memory_ran_out and name == "SIGKILL" else ""
+    return f"its worker was killed by {name}{memory}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.local.chaos import notes
+
 from wattloom import api
 from wattloom.scheduling.stored_log import ROWS_PER_RUN
 
@@ -64,7 +65,9 @@ class _Check:
         for note in notes.read(folder / notes.EFFECTS):
             self._effects[note.words[0]].append(note.time)
         self._told = self._read_journal()
-        self._identity = {note.words[0]: note.words[1] for what in ("submitted", "result") for note in self._noted[what]}
+        self._identity = {
+            note.words[0]: note.words[1] for what in ("submitted", "result") for note in self._noted[what]
+        }
 
     def verdict(self, replay: bool) -> Verdict:
         self._one_end_each()
@@ -147,7 +150,9 @@ class _Check:
         seen = Counter(note.words[0] for what in ("result", "end") for note in self._noted[what])
         self._wrong("futures with more than one end", [task for task, times in seen.items() if times > 1])
         results = [note.words for note in self._noted["result"]]
-        self._wrong("a result, not finished in the journal", [w[0] for w in results if self._end_of(w[0]) != "finished"])
+        self._wrong(
+            "a result, not finished in the journal", [w[0] for w in results if self._end_of(w[0]) != "finished"]
+        )
         submitted = {note.words[0]: note.words[1] for note in self._noted["submitted"]}
         self._wrong("the result of another task", [w[0] for w in results if submitted.get(w[0], w[1]) != w[1]])
         for note in self._noted["end"]:
@@ -162,9 +167,7 @@ class _Check:
         self._wrong("not idempotent and done more than once", twice)
         finished = [self._identity[task] for task in self._told if self._known_as_finished(task)]
         self._wrong("finished without effect", [who for who in finished if not self._effects.get(who)])
-        never = [
-            who for task, who in self._identity.items() if self._effects.get(who) and task not in self._told
-        ]
+        never = [who for task, who in self._identity.items() if self._effects.get(who) and task not in self._told]
         self._wrong("done and not in the journal", never)
 
     def _known_as_finished(self, task: str) -> bool:

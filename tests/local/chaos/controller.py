@@ -47,8 +47,7 @@ class Controller:
         """So many kills, then a last life that ends properly."""
         while self.done.kills.total() < kills and len(self.done.violations) < 10:
             self._live(kills - self.done.kills.total())
-        self._last_life()
-        return self.done
+        return self.live_to_the_end("--last")
 
     # -- one life ------------------------------------------------------------------------------------------------------
 
@@ -141,17 +140,19 @@ class Controller:
         for pid in left:
             _shoot(pid)
 
-    def _last_life(self) -> None:
-        mark, program = self._start("--last")
+    def live_to_the_end(self, option: str) -> Killing:
+        """A life that nobody cuts short."""
+        mark, program = self._start(option)
         try:
             code = program.wait(timeout=LAST_LIFE_S)
             if code:
-                self.done.violations.append(f"the last life ended with code {code}")
+                self.done.violations.append(f"a life that nobody cut short ended with code {code}")
         except subprocess.TimeoutExpired:
-            self.done.violations.append(f"the last life did not end within {LAST_LIFE_S:g} s")
+            self.done.violations.append(f"a life that nobody cut short did not end within {LAST_LIFE_S:g} s")
             _shoot(program.pid)
         finally:
             self._no_one_left(mark, program)
+        return self.done
 
 
 def _shoot(pid: int) -> None:

@@ -1,25 +1,29 @@
-"""The program that is killed: `python -m tests.local.chaos.program FOLDER LIFE SEED [--last]`.
+"""The program that is killed: `python -m tests.local.chaos.program FOLDER LIFE SEED [--last | --calm]`.
 
 Owns one life: it takes over what earlier lives left, and with several threads submits more, notes what the journal has
-for certain, and every end it sees. The last life submits nothing and ends properly.
+for certain, and every end it sees. The last life submits nothing and ends properly; a calm one submits a little before.
 """
 
 import random
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import wattloom
 from tests.local.chaos import notes
 from tests.local.chaos.work import leave_a_line
+
+import wattloom
 
 THREADS = 3
 MOST_OPEN = 500
 """Tasks of all threads that have not ended: more are not submitted."""
 BALLAST = 100_000
 """Bytes: goes through a file beside the journal."""
+CALM = 100
 PATIENCE_S = 60.0
 
 
@@ -37,18 +41,18 @@ class Life:
 
     def watch(self, future: wattloom.TaskFuture) -> None:
         self.open[future.task_id] = future
-        future.add_done_callback(self._ended)
+        future.add_done_callback(lambda done: self._ended(future.task_id, done))
 
-    def _ended(self, future: "wattloom.TaskFuture") -> None:  # type: ignore[override]
+    def _ended(self, task: str, future: "Future[Any]") -> None:
         problem = None if future.cancelled() else future.exception()
         if future.cancelled():
-            self.note(f"end {future.task_id} cancelled")
+            self.note(f"end {task} cancelled")
         elif problem is None:
             identity, ballast = future.result()
-            self.note(f"result {future.task_id} {identity} {len(ballast)}")
+            self.note(f"result {task} {identity} {len(ballast)}")
         else:
-            self.note(f"end {future.task_id} {type(problem).__name__} {problem}")
-        self.open.pop(future.task_id, None)
+            self.note(f"end {task} {type(problem).__name__} {problem}")
+        self.open.pop(task, None)
 
     def submit(self, chance: random.Random, identity: str) -> str:
         """One task; its name in the journal."""
@@ -78,6 +82,12 @@ class Life:
                 unsure.clear()
             time.sleep(chance.choice([0.0, 0.002, 0.02]))
 
+    def submit_a_little(self, seed: str) -> None:
+        chance = random.Random(seed)
+        tasks = [self.submit(chance, f"{'in'[number % 2]}-{self.number}-0-{number}") for number in range(CALM)]
+        self.executor.sync()
+        self.note(*[f"accepted {task}" for task in tasks])
+
     def recover(self) -> None:
         for future in self.executor.recovered:
             self.note(f"recovered {future.task_id}")
@@ -93,12 +103,11 @@ def main() -> None:
     executor.sync()
     life.note(f"ready {number} {time.monotonic() - began:.4f} {len(executor.recovered)}")
     life.recover()
-    if "--last" not in sys.argv:
-        threads = [
-            threading.Thread(target=life.submit_for_ever, args=(thread, seed), daemon=True) for thread in range(THREADS)
-        ]
-        for thread in threads:
-            thread.start()
+    if "--calm" in sys.argv:
+        life.submit_a_little(seed)
+    elif "--last" not in sys.argv:
+        for thread in range(THREADS):
+            threading.Thread(target=life.submit_for_ever, args=(thread, seed), daemon=True).start()
         time.sleep(PATIENCE_S)
         sys.exit("nobody killed it")
     executor.shutdown()

@@ -152,12 +152,10 @@ def test_an_idle_worker_that_dies_holds_nobody_up(make: MakeExecutor) -> None:
         assert executor.submit(tasks.answer).result(timeout=10) == 42
 
 
+@pytest.mark.only("wattloom", why="CPython's pool still deadlocks there now and then, at its shutdown")
 def test_a_death_with_much_data_on_the_way_does_not_hang(executor: Executor) -> None:
-    """Once a deadlock: the pipe is full of arguments that nobody reads any more."""
+    """The pipe is full of arguments that nobody reads any more."""
     futures: list[Future[Any]] = [executor.submit(trouble.die_by_exit, 1)]
     for _ in range(4):
-        try:
-            futures.append(executor.submit(tasks.size, bytes(5_000_000)))
-        except BrokenExecutor:
-            break
+        futures.append(executor.submit(tasks.size, bytes(5_000_000)))
     assert wait(futures, timeout=15).not_done == set()

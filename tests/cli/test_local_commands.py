@@ -12,6 +12,7 @@ from tests.cli.conftest import Wattloom
 
 import wattloom as package
 from wattloom.errors import InputError, LogError
+from wattloom.journal.reading import runs
 
 PROGRAM = """
 import wattloom
@@ -145,13 +146,15 @@ def test_prune_rehearses_then_removes(wattloom: Wattloom) -> None:
     assert listed(wattloom, "tasks") == []
 
 
-def test_prune_goes_by_size_oldest_first(wattloom: Wattloom) -> None:
+def test_prune_goes_by_size_oldest_first(state: Path, wattloom: Wattloom) -> None:
     play("first", 1)
-    play("first", 30)
-    words = ("tasks", "prune", "--larger-than", 0.02)
+    play("first", 5)
+    (journal,) = state.glob("*.journal")
+    words = ("tasks", "prune", "--larger-than", (runs(journal)[1].bytes + 1) / 1e6)
     (rehearsed,) = listed(wattloom, *words, "--dry-run")
     (gone,) = listed(wattloom, *words)
-    assert rehearsed["runs"] == gone["runs"] == [1]
+    assert (rehearsed["runs"], gone["runs"]) == ([1], [1])
+    assert [run.run for run in runs(journal)] == [2]
 
 
 def test_prune_leaves_a_journal_in_use_alone(wattloom: Wattloom) -> None:

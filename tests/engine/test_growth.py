@@ -44,7 +44,7 @@ def test_tasks_cancelled_behind_one_that_never_fits_leave_nothing_in_its_lane() 
         h.engine.handle(ev.CancelRequested(0.0, f"t{number}"))
     [lane] = h.engine.queue.lanes.values()
     assert len(lane.entries) + len(lane.unasked) < 200
-    assert len(h.engine.queue._ready) < 200
+    assert len(h.engine.queue.ready) < 200
 
 
 def test_tasks_that_may_wait_and_are_placed_at_once_leave_nothing_in_their_lane() -> None:

@@ -328,7 +328,7 @@ def test_a_node_lost_with_many_tasks_lists_their_lane_once() -> None:
     for number in range(count):
         engine.handle(ev.TaskSubmitted(0.0, task(f"t{number}", idempotent=True)))
     engine.handle(ev.NodeLost(1.0, "a"))
-    assert len(engine.queue._ready) <= 2
+    assert len(engine.queue.ready) <= 2
     instructions = engine.handle(ev.NodeJoined(2.0, node("b", machine("wide", cores=64), cpu=float(count))))
     assert [place[0] for place in places(instructions)] == [f"t{number}" for number in range(count)]
-    assert len(engine.queue._ready) <= 2
+    assert len(engine.queue.ready) <= 2

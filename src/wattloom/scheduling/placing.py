@@ -129,7 +129,8 @@ class Placing:
     def _settle(self) -> None:
         """Place what can be placed, then let due timers have their say, until nothing moves."""
         while True:
-            self._place_queued()
+            if self.queue.ready:
+                self._place_queued()
             timer = self.timers.due(self.time)
             if timer is None:
                 return

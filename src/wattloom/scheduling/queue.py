@@ -81,7 +81,8 @@ class Queue:
     def __init__(self) -> None:
         self.lanes: dict[int, Lane] = {}
         self.blocked: dict[int, Lane] = {}
-        self._ready: list[tuple[int, int, int]] = []
+        self.ready: list[tuple[int, int, int]] = []
+        """Heads of lanes that may be asked, in order; some are void. Empty: nobody is to be asked."""
 
     def push(self, record: TaskRecord) -> None:
         shape = record.shape
@@ -95,7 +96,7 @@ class Queue:
 
     def next(self) -> tuple[Lane, TaskRecord] | None:
         """The lane whose first task comes first among the lanes not blocked."""
-        ready = self._ready
+        ready = self.ready
         while ready:
             priority, arrival, index = ready[0]
             lane = self.lanes.get(index)
@@ -115,7 +116,7 @@ class Queue:
         """One valid entry per lane: the earliest; older ones are void."""
         if lane.listed is None or order < lane.listed:
             lane.listed = order
-            heappush(self._ready, (order[0], order[1], lane.shape.index))
+            heappush(self.ready, (order[0], order[1], lane.shape.index))
 
     def block(self, lane: Lane, reason: Reason) -> None:
         lane.blocked_by = reason

@@ -33,7 +33,7 @@ def fingerprint(engine: Engine) -> Fingerprint:
         "view": _view(ledger.view),
         "lanes": {index: _lane(lane) for index, lane in queue.lanes.items()},
         "blocked": list(queue.blocked),
-        "ready": sorted(queue._ready),
+        "ready": sorted(queue.ready),
         "timers": sorted(timers._heap),
         "held": {name: record.task.id for name, record in engine._held.items()},
         "first": None if first is None else first.task.id,

@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from tests.cli.conftest import Wattloom
 
 import wattloom as package
+from wattloom.cli.main import cli
+from wattloom.cli.options import function_names, journal_names, meter_names, size, task_names
 from wattloom.errors import InputError, LogError
 from wattloom.journal.reading import runs
 
@@ -264,6 +267,28 @@ def test_meters_say_which_is_used_and_what_the_others_lack(wattloom: Wattloom) -
     shown = wattloom("meters").stdout
     assert "yes, and is used" in shown
     assert ("no: " in shown) == any(each["problem"] for each in found.values())
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_shell_completes_tasks_functions_and_journals(wattloom: Wattloom) -> None:
+    play("first", 1)
+    play("second", 2)
+    ctx, param = click.Context(cli), click.Option(["--any"])
+    assert [item.value for item in task_names(ctx, param, "1-")] == ["1-3", "1-2", "1-1"]
+    assert [item.value for item in function_names(ctx, param, "second.")] == ["second.breaks", "second.work"]
+    (journal,) = journal_names(ctx, param, "fir")
+    assert journal.value.startswith("first-")
+    assert [item.type for item in journal_names(ctx, param, "elsewhere/")] == ["file"]
+    assert {"auto", "off", "estimate"} <= {item.value for item in meter_names(ctx, param, "")}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("17", 17), ("2K", 2048), ("1.5m", 3 << 19), ("1GiB", 1 << 30), ("3 TB", 3 << 40)]
+)
+def test_sizes_are_bytes_or_have_a_unit(text: str, number: int) -> None:
+    assert size(text) == number
 
 
 # -- the same from Python ----------------------------------------------------------------------------------------------

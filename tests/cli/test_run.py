@@ -316,6 +316,21 @@ def test_an_idempotent_command_is_run_again_by_the_next_run_where_it_was_typed(f
     assert wattloom("logs", "1-1") == "again\n"
 
 
+def test_ctrl_c_ends_a_command_that_still_waits_for_a_core(folder: Path) -> None:
+    cores = str(len(os.sched_getaffinity(0)))
+    process = begin("--idempotent", "--cpu", cores, "--", "sh", "-c", "echo $$ >> pids; sleep 300")
+    wait_until((folder / "pids").exists)
+    process.kill()
+    process.communicate(timeout=30)
+    process = begin("--", "echo", "never")
+    wait_until(lambda: len((folder / "pids").read_text().split()) == 2)  # what was left runs again, and takes all cores
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=8)
+    assert (process.returncode, out) == (130, "")
+    assert "it was to end before it had begun" in said
+    wait_until(lambda: not any(is_running(int(pid)) for pid in (folder / "pids").read_text().split()))
+
+
 def test_ctrl_c_ends_a_function(folder: Path) -> None:
     process = begin("app:nap", "--args", "[300]")
     wait_until((folder / "begun").exists)

@@ -146,6 +146,28 @@ def test_system_exit_in_a_call_is_an_exception_like_others(executor: wattloom.Ex
     assert problem.code == 7
 
 
+def fork_and_return() -> int:
+    return os.fork()
+
+
+def test_a_call_that_forks_and_returns_twice_counts_once(make: Make) -> None:
+    executor = make(1)
+    assert executor.submit(fork_and_return).result(timeout=SOON_S) > 0
+    assert [executor.submit(os.getpid).result(timeout=SOON_S) for _ in range(50)]
+    assert len({executor.submit(os.getpid).result(timeout=SOON_S) for _ in range(50)}) == 1
+
+
+def test_a_done_callback_may_submit_and_ask_for_the_joules(executor: wattloom.Executor) -> None:
+    told: list[object] = []
+    began = time.monotonic()
+    first = executor.submit(abs, -1)
+    first.add_done_callback(lambda _: told.append(executor.submit(abs, -2).result))
+    first.add_done_callback(lambda _: told.append(first.energy))
+    assert within(5.0, lambda: len(told) == 2)
+    assert executor.submit(abs, -3).result(timeout=SOON_S) == 3
+    assert time.monotonic() - began < 3.0, "the dispatcher waited for itself"
+
+
 # -- a call hangs ------------------------------------------------------------------------------------------------------
 
 
@@ -432,6 +454,18 @@ def test_shutdown_can_cancel_what_waits(make: Make) -> None:
     assert all(future.done() for future in futures)
     assert sum(future.cancelled() for future in futures) > 20
     assert not futures[0].cancelled()
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("after_s", [0.0, 0.03, 0.1, 0.4])
+def test_killing_the_workers_ends_everything_at_once(make: Make, idempotent: bool, after_s: float) -> None:
+    executor = make(2)
+    calls = [wattloom.function(idempotent=idempotent, executor=executor)(time.sleep).remote(60) for _ in range(5)]
+    time.sleep(after_s)
+    began = time.monotonic()
+    executor.kill_workers()
+    assert time.monotonic() - began < 2.0
+    assert all(call.done() for call in calls)
 
 
 # -- beginning ---------------------------------------------------------------------------------------------------------

@@ -84,7 +84,8 @@ def task_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
         found = tasks(limit=MOST_COMPLETED)
     except WattloomError:
         return []
-    return [CompletionItem(each.task, help=each.function) for each in found if each.task.startswith(incomplete)]
+    names = {each.task: each.function for each in reversed(found) if each.task.startswith(incomplete)}
+    return [CompletionItem(name, help=function) for name, function in reversed(names.items())]
 
 
 def function_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -206,7 +206,8 @@ def _take_no_notice(number: int, frame: FrameType | None) -> None:
 
 
 def _keep(out: Stream, err: Stream) -> None:
-    """For `wattloom logs`: the worker keeps what stands in this list after a call."""
-    kept: list[str] | None = getattr(sys.stdout, "_kept", None)
-    if kept is not None:
-        kept.extend(stream.kept.decode(errors="replace") for stream in dict.fromkeys((out, err)) if stream.kept)
+    """For `wattloom logs`: the worker's standard output keeps what it is told of."""
+    keep: Callable[[str], None] | None = getattr(sys.stdout, "keep", None)
+    for stream in dict.fromkeys((out, err)):
+        if keep is not None and stream.kept:
+            keep(stream.kept.decode(errors="replace"))

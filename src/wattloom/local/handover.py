@@ -77,6 +77,11 @@ class Handover:
         self._thread: Final = Thread(target=self._serve, name="wattloom-handover", daemon=True)
         self._thread.start()
 
+    @property
+    def begun(self) -> bool:
+        """Whether a worker has come for the streams."""
+        return bool(self._workers)
+
     def signal(self, number: int) -> None:
         """To every command that runs, and to those that would begin later. May be called by a signal handler."""
         self.asked = number

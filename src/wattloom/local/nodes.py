@@ -6,13 +6,19 @@ machine it makes them. What the engine sees of it is an ordinary node.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
+from wattloom.cluster.catalogue import MachineEntry
 from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError
+
+TOPOLOGY: Final = Path("/sys/devices/system/cpu")
 
 
 class VirtualNode(msgspec.Struct, frozen=True):
@@ -45,10 +51,15 @@ def whole_machine(profile: MachineProfile, workers: int | None) -> LocalNode:
 
 
 def virtual_nodes(wanted: Sequence[VirtualNode], here: MachineProfile) -> list[LocalNode]:
-    """Cores are dealt out in order, as many to each as it wants or an equal share; the fastest runs at full speed."""
-    cores = sorted(os.sched_getaffinity(0))
+    """Every node gets an equal share of the cores; the fastest runs at full speed, the others as much slower as their
+    profiles say. There are no more nodes than cores: two calls on one core would slow each other down, and nothing
+    measured on them would mean anything."""
+    cores = by_physical_core(os.sched_getaffinity(0))
     if len(wanted) > len(cores):
-        raise InputError("nodes", f"there are {len(wanted)}, and this machine has {len(cores)} cores to give out")
+        raise InputError(
+            "nodes",
+            f"there are {len(wanted)}, and this machine has {len(cores)} cores to give out, one for each at least",
+        )
     if len({node.name for node in wanted}) != len(wanted):
         raise InputError("nodes", "two have the same name")
     profiles = [_profile(node) for node in wanted]
@@ -63,6 +74,46 @@ def virtual_nodes(wanted: Sequence[VirtualNode], here: MachineProfile) -> list[L
         spec = Node(node.name, profile.name, cpu=cpu)
         found.append(LocalNode(node.name, profile, spec, mine, fastest / profile.speed, virtual=True))
     return found
+
+
+def by_physical_core(cpus: set[int], topology: Path = TOPOLOGY) -> list[int]:
+    """Hardware threads of one core next to each other: so they go to the same node, where the kernel tells."""
+
+    def place(cpu: int) -> tuple[int, int, int]:
+        package = core = 0
+        with suppress(OSError, ValueError):
+            package = int((topology / f"cpu{cpu}" / "topology" / "physical_package_id").read_text())
+            core = int((topology / f"cpu{cpu}" / "topology" / "core_id").read_text())
+        return package, core, cpu
+
+    return sorted(cpus, key=place)
+
+
+class NodesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of virtual nodes, and of machines that are not in the catalogue; written as in a scenario."""
+
+    nodes: list["NodeEntry"]
+    machines: dict[str, MachineEntry] = {}
+
+
+class NodeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One `[[nodes]]` of such a file."""
+
+    name: str
+    machine: str
+    cpu: float | None = None
+
+
+def nodes_from(path: str | Path) -> list[VirtualNode]:
+    """Virtual nodes from a TOML file, for `Executor(nodes=...)`."""
+    try:
+        found = msgspec.toml.decode(Path(path).read_bytes(), type=NodesFile)
+    except OSError as problem:
+        raise InputError(str(path), f"cannot be read: {problem.strerror or problem}") from problem
+    except msgspec.DecodeError as problem:
+        raise InputError(str(path), str(problem)) from problem
+    own = {name: entry.profile(name, f"machines.{name}") for name, entry in found.machines.items()}
+    return [VirtualNode(node.name, own.get(node.machine, node.machine), node.cpu) for node in found.nodes]
 
 
 def _profile(node: VirtualNode) -> MachineProfile:

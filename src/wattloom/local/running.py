@@ -10,6 +10,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean, stdev
@@ -176,7 +177,7 @@ def _one_after_the_other(submit: Callable[[], TaskFuture], repeat: int) -> Itera
     """The joules of a call are clearest while nothing else runs."""
     for _ in range(repeat):
         future = submit()
-        failed = future.exception() is not None
+        failed = _error_of(future) is not None
         _ = future.energy  # read now: the idle time in between is not the call's
         yield future
         if failed:
@@ -188,15 +189,25 @@ def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 
     rows = {row.task: row for row in list_tasks(executor.journal, run=run)}
     calls = []
     for future in futures:
-        row, problem = rows.get(future.task_id), future.exception()
-        state = ("finished" if problem is None else "failed") if row is None else row.state
-        message = str(problem or "") if row is None else row.message
+        row, failed = rows.get(future.task_id), _error_of(future)
+        state = ("finished" if failed is None else "failed") if row is None else row.state
+        message = str(failed or "") if row is None else row.message
         calls.append(RanCall(future.task_id, state, None if row is None else row.seconds, future.energy, message))
-    error = futures[-1].exception()
+    error = _error_of(futures[-1])
     if asked and error is not None and not isinstance(error, CommandFailed):
-        error = CommandFailed(SIGNALLED + asked, "killed, since it did not end by itself")
+        begun = not isinstance(error, CancelledError)
+        problem = "killed, since it did not end by itself" if begun else "it was to end before it had begun"
+        error = CommandFailed(SIGNALLED + asked, problem)
     value = None if error is not None else futures[-1].result()
     return Ran(what, str(executor.journal), calls, value, error, _exit_code(error))
+
+
+def _error_of(future: TaskFuture) -> BaseException | None:
+    """Also of one that was cancelled, as after a second Ctrl-C."""
+    try:
+        return future.exception()
+    except CancelledError as problem:
+        return problem
 
 
 def _exit_code(error: BaseException | None) -> int:
@@ -209,13 +220,13 @@ def _exit_code(error: BaseException | None) -> int:
 
 @contextmanager
 def _passed_on(executor: Executor) -> Iterator[Handover]:
-    """Signals go to the command. At the second one, or after a while, it is killed."""
+    """Signals go to the command. At the second one, or after a while, it is killed; if it has not begun, at once."""
     handover = Handover()
     killing = threading.Timer(PATIENCE_S, executor.kill_workers)
     killing.daemon = True
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        if handover.asked:
+        if handover.asked or not handover.begun:
             threading.Thread(target=executor.kill_workers, daemon=True).start()
         else:
             killing.start()

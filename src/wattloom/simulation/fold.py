@@ -13,7 +13,7 @@ from wattloom.errors import EventRefused, LogError
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
-from wattloom.scheduling.instructions import AnyInstruction, Conclude
+from wattloom.scheduling.instructions import AnyInstruction, Conclude, Place
 from wattloom.scheduling.log import Log
 from wattloom.workload.task import Task
 
@@ -99,6 +99,23 @@ class Fold:
     # -- names -------------------------------------------------------------------------------------------------------
 
     def _check_names(self, record: Record) -> None:
+        """Nearly all records are of the first three kinds."""
+        if isinstance(record, ev.TaskSubmitted):
+            self._new_task(record.task)
+        elif isinstance(record, Place):
+            self._check_node(record.node)
+            self._check_task(record.task)
+        elif isinstance(record, ev.TaskFinished):
+            self._check_task(record.task)
+        else:
+            self._check_others(record)
+
+    def _new_task(self, task: Task) -> None:
+        if task.function not in self._functions:
+            raise self.wrong(f"task {task.id} calls function {task.function}, which was not defined")
+        self._tasks.add(task.id)
+
+    def _check_others(self, record: Record) -> None:
         if isinstance(record, ev.MachineDefined):
             self._machines.add(record.machine.name)
         elif isinstance(record, ev.FunctionDefined):
@@ -118,11 +135,13 @@ class Fold:
                 self._nodes.remove(node)
         task: Task | str = getattr(record, "task", "")
         if isinstance(task, Task):
-            if task.function not in self._functions:
-                raise self.wrong(f"task {task.id} calls function {task.function}, which was not defined")
-            self._tasks.add(task.id)
-        elif task and task not in self._tasks:
-            raise self.wrong(f"names task {task}, which was not submitted")
+            self._new_task(task)
+        elif task:
+            self._check_task(task)
+
+    def _check_task(self, name: str) -> None:
+        if name not in self._tasks:
+            raise self.wrong(f"names task {name}, which was not submitted")
 
     def _check_node(self, name: str) -> None:
         if name not in self._nodes:

@@ -18,6 +18,8 @@ from wattloom.scheduling.stored_log import ROWS_PER_RUN
 
 ENDS = {"OutcomeUnknown": "unknown", "WorkerLost": "failed"}
 """How a future that has no result names its end."""
+NOT_STARTED = "ExecutorLost workers cannot be started"
+"""Too many workers were killed before they were ready. It ends the executor, not its tasks: the next life has them."""
 SHOWN = 5
 
 
@@ -147,18 +149,19 @@ class _Check:
         return told.ends[0][1] if told is not None and told.ends else "none"
 
     def _futures_agree(self) -> None:
-        seen = Counter(note.words[0] for what in ("result", "end") for note in self._noted[what])
-        self._wrong("futures with more than one end", [task for task, times in seen.items() if times > 1])
+        ends = [note.words for note in self._noted["end"] if not " ".join(note.words[1:]).startswith(NOT_STARTED)]
         results = [note.words for note in self._noted["result"]]
+        seen = Counter(words[0] for words in [*ends, *results])
+        self._wrong("futures with more than one end", [task for task, times in seen.items() if times > 1])
         self._wrong(
             "a result, not finished in the journal", [w[0] for w in results if self._end_of(w[0]) != "finished"]
         )
         submitted = {note.words[0]: note.words[1] for note in self._noted["submitted"]}
         self._wrong("the result of another task", [w[0] for w in results if submitted.get(w[0], w[1]) != w[1]])
-        for note in self._noted["end"]:
-            task, kind = note.words[:2]
-            if ENDS.get(kind, kind) != self._end_of(task):
-                self._wrong("an end that the journal does not have", [" ".join(note.words)])
+        self._wrong(
+            "an end that the journal does not have",
+            [" ".join(words) for words in ends if ENDS.get(words[1], words[1]) != self._end_of(words[0])],
+        )
 
     # -- the effects ---------------------------------------------------------------------------------------------------
 

@@ -2,13 +2,13 @@
 
 Each call spends a given CPU time. The seconds of each function on each node are calibrated; placements, makespan and
 joules are predicted from them. Where others take the cores meanwhile (a call takes longer than its CPU time) the run is
-repeated, at most twice; if all were disturbed, the simulator is asked with the lengths the calls really had.
+repeated once; if both were disturbed, the simulator is asked with the lengths the calls really had.
 """
 
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -38,25 +38,30 @@ def spin(seconds: float) -> Timed:
 
 
 def short() -> Timed:
-    return spin(0.06)
+    return spin(LENGTHS["short"])
 
 
 def middle() -> Timed:
-    return spin(0.14)
+    return spin(LENGTHS["middle"])
 
 
 def long() -> Timed:
-    return spin(0.24)
+    return spin(LENGTHS["long"])
 
 
+LENGTHS = {"short": 0.06, "middle": 0.14, "long": 0.24}
 WORK: dict[str, Callable[[], Timed]] = {"short": short, "middle": middle, "long": long}
 NODES = parity.two_nodes() if len(os.sched_getaffinity(0)) >= 2 else []
 PLAN = [
-    *(Planned(0.0, name) for name in ("long", "short")),
-    *(Planned(0.55, name) for name in ("short", "long", "short", "middle")),
-    *(Planned(1.3, name) for name in ("middle", "long", "short", "short", "long", "middle")),
+    *(Planned(0.0, name) for name in ("middle", "middle", "short")),
+    *(Planned(0.6, name) for name in ("middle", "long", "middle")),
+    *(Planned(1.2, name) for name in ("middle", "middle", "middle", "middle", "long", "short")),
 ]
-"""Three times some calls at once, the nodes empty in between: few ends that are close to each other."""
+"""Three times some calls at once, the nodes empty in between: no ends that are close to each other."""
+IDEAL: Seconds = {(name, "quick"): seconds for name, seconds in LENGTHS.items()} | {
+    (name, "frugal"): seconds / 0.65 for name, seconds in LENGTHS.items()
+}
+"""What calibration would find on a perfect machine."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,7 @@ def seconds(tmp_path_factory: pytest.TempPathFactory) -> Seconds:
 
 def least_disturbed(policy: str, seconds: Seconds, folder: Path) -> Outcome:
     runs: list[Outcome] = []
-    while len(runs) < 3 and not any(run.disturbance <= DISTURBED for run in runs):
+    while len(runs) < 2 and not any(run.disturbance <= DISTURBED for run in runs):
         runs.append(parity.run(NODES, WORK, PLAN, policy, folder / f"{len(runs)}.journal", seconds))
     if len(runs) > 1:
         shares = ", ".join(f"{run.disturbance:.0%}" for run in runs)
@@ -100,21 +105,21 @@ def as_long_as(real: Outcome, seconds: Seconds) -> list[float]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_plan_does_not_hang_on_noise(policy: str, seconds: Seconds) -> None:
-    def predict(lengths: object) -> Outcome:
-        return parity.predict(NODES, WORK, PLAN, policy, seconds, lengths=lengths)  # type: ignore[arg-type]
+def test_the_plan_does_not_hang_on_noise(policy: str) -> None:
+    def predict(lengths: Sequence[float] | None) -> Outcome:
+        return parity.predict(NODES, WORK, PLAN, policy, IDEAL, lengths=lengths)
 
-    assert parity.is_steady(predict, len(PLAN), noise=0.03, tries=20)
+    assert parity.is_steady(predict, len(PLAN), noise=0.04, tries=10)
 
 
-def test_policies_place_the_plan_differently(seconds: Seconds) -> None:
-    placements = {tuple(parity.predict(NODES, WORK, PLAN, policy, seconds).placements) for policy in POLICIES}
+def test_policies_place_the_plan_differently() -> None:
+    placements = {tuple(parity.predict(NODES, WORK, PLAN, policy, IDEAL).placements) for policy in POLICIES}
     assert len(placements) == len(POLICIES)
 
 
-def test_a_prediction_that_is_wrong_is_seen(seconds: Seconds) -> None:
-    right = parity.predict(NODES, WORK, PLAN, "round-robin", seconds)
-    wrong = parity.predict(NODES, WORK, PLAN, "round-robin", {key: 1.4 * value for key, value in seconds.items()})
+def test_a_prediction_that_is_wrong_is_seen() -> None:
+    right = parity.predict(NODES, WORK, PLAN, "round-robin", IDEAL)
+    wrong = parity.predict(NODES, WORK, PLAN, "round-robin", {key: 1.4 * value for key, value in IDEAL.items()})
     with pytest.raises(AssertionError):
         agree(wrong, right)
 

@@ -40,18 +40,21 @@ class FunctionCost(msgspec.Struct, frozen=True):
     trend_s: float | None
     """How much more the last tenth of the calls took than all: 0.1 is 10% more. None: too few calls."""
     trend_j: float | None
+    provenance: str = ""
+    """Of its joules: measured, modelled, estimated; several with commas. Empty: none are known."""
 
 
 class _Costs:
     """Figures of one function, in order of the calls' ends."""
 
-    __slots__ = ("calls", "finished", "joules", "seconds")
+    __slots__ = ("calls", "finished", "joules", "provenances", "seconds")
 
     def __init__(self) -> None:
         self.calls = 0
         self.finished = 0
         self.seconds: list[float] = []
         self.joules: list[float] = []
+        self.provenances: set[str] = set()
 
     def cost(self, function: str) -> FunctionCost:
         return FunctionCost(
@@ -65,6 +68,7 @@ class _Costs:
             joules=sum(self.joules),
             trend_s=_trend(self.seconds),
             trend_j=_trend(self.joules),
+            provenance=", ".join(sorted(self.provenances)),
         )
 
 
@@ -93,6 +97,7 @@ def _add(costs: dict[str, _Costs], stories: Stories) -> None:
                 of.seconds.append(seconds)
         if story.joules is not None:
             of.joules.append(story.joules)
+            of.provenances.add(story.provenance)
 
 
 def _mean(values: list[float]) -> float | None:

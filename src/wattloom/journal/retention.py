@@ -68,7 +68,7 @@ def let_go(connection: sqlite3.Connection, path: Path, retention: Retention, now
     """Strike out the runs that may not stay; their numbers. None may be under way."""
     try:
         connection.execute("BEGIN IMMEDIATE")
-        gone = _too_much(connection, retention, now)
+        gone = [run for run, _, _, _ in too_much(_known(connection), retention, now)]
         for run in gone:
             for table in ("output", "functions", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
@@ -96,18 +96,27 @@ def clear_away(connection: sqlite3.Connection, path: Path, seconds: float) -> bo
 # -- which runs go -----------------------------------------------------------------------------------------------------
 
 
-def _too_much(connection: sqlite3.Connection, retention: Retention, now: float) -> list[int]:
-    rows = connection.execute(
-        f"SELECT run, coalesce(ended, began), coalesce(bytes, 0), {CUT_OFF} FROM runs ORDER BY run"
-    ).fetchall()
-    total = sum(size for _, _, size, _ in rows)
-    gone = []
-    for run, ended, size, cut_off in rows:
+Kept = tuple[int, float, int, bool]
+"""A run, when it ended (or began), the bytes of its log, and whether it has unfinished tasks that nobody took over."""
+
+
+def too_much(known: list[Kept], retention: Retention, now: float) -> list[Kept]:
+    """The runs that may not stay, of all, in order of their numbers."""
+    total = sum(size for _, _, size, _ in known)
+    gone: list[Kept] = []
+    for kept in known:
+        _, ended, size, cut_off = kept
         too_old = ended < now - retention.days * DAY_S
         if (too_old or total > retention.megabytes * MEGABYTE) and (retention.force or not cut_off):
-            gone.append(run)
+            gone.append(kept)
             total -= size
     return gone
+
+
+def _known(connection: sqlite3.Connection) -> list[Kept]:
+    return connection.execute(
+        f"SELECT run, coalesce(ended, began), coalesce(bytes, 0), {CUT_OFF} FROM runs ORDER BY run"
+    ).fetchall()
 
 
 # -- rows and pages ----------------------------------------------------------------------------------------------------

@@ -43,6 +43,8 @@ LOOK_EVERY_S: Final = 0.025
 """How often busy workers are looked at."""
 KEEP_LEARNED_S: Final = 10.0
 MOST_STILLBORN: Final = 3
+MOST_KILLED: Final = 20
+"""In a row, before they were ready: by themselves, or by somebody who may stop doing so."""
 LONG_RUN: Final = 32 * 1024 * 1024
 """Bytes of a run's log from which on another is begun, when nothing is open."""
 
@@ -596,7 +598,7 @@ class Dispatcher:
         how = self._workforce.bury(worker)
         if not worker.ready and not worker.doom:
             self._stillborn += 1
-            if self._stillborn >= MOST_STILLBORN:
+            if self._stillborn >= (MOST_STILLBORN if "SIGKILL" not in how else MOST_KILLED):
                 raise errors.ExecutorLost(f"workers cannot be started: {how}; see what they wrote to standard error")
         self._to_send.pop(worker.number, None)
         jobs = [*worker.sent, *worker.outbox]

@@ -15,7 +15,7 @@ from wattloom.journal.errors import JournalBusy
 from wattloom.journal.functions import FunctionCost, function_costs
 from wattloom.journal.listing import STATES, Row, list_tasks
 from wattloom.journal.reading import learned_in, output_of, runs
-from wattloom.journal.retention import DAY_S, MEGABYTE, Retention, prune_file
+from wattloom.journal.retention import Kept, Retention, prune_file, too_much
 from wattloom.local.journals import Found, holding, wanted
 from wattloom.scheduling.log import split_run
 from wattloom.scheduling.stored_log import is_journal
@@ -34,9 +34,7 @@ class TaskInfo(Row, frozen=True):
 class FunctionInfo(FunctionCost, frozen=True):
     """What a function costs here."""
 
-    provenance: str
-    """Of its joules: measured, modelled, estimated; several with commas. Empty: none are known."""
-    machines: list[str]
+    machines: tuple[str, ...] = ()
 
 
 class LogInfo(msgspec.Struct, frozen=True):
@@ -90,20 +88,11 @@ def functions(journal: str | Path | None = None) -> list[FunctionInfo]:
     """What each function has cost, in one journal or all of this user; the one that used most joules first."""
     paths = wanted(journal)
     machines: dict[str, set[str]] = {}
-    provenances: dict[str, set[str]] = {}
-    for path in paths:
-        file = split_run(path)[0]
+    for file in {split_run(path)[0] for path in paths}:
         for function, machine in learned_in(file) if is_journal(file) else ():
             machines.setdefault(function, set()).add(machine)
-        for row in list_tasks(path):
-            if row.joules is not None:
-                provenances.setdefault(row.function, set()).add(row.provenance)
     return [
-        FunctionInfo(
-            **msgspec.structs.asdict(cost),
-            provenance=", ".join(sorted(provenances.get(cost.function, ()))),
-            machines=sorted(machines.get(cost.function, ())),
-        )
+        FunctionInfo(**msgspec.structs.asdict(cost), machines=tuple(sorted(machines.get(cost.function, ()))))
         for cost in function_costs(paths)
     ]
 
@@ -169,18 +158,12 @@ def _pruned(path: Path, retention: Retention) -> PruneInfo:
 
 
 def _rehearsed(path: Path, retention: Retention) -> PruneInfo:
-    """The rule of `journal.retention`, on what can be read without touching anything."""
+    """What would go, without touching anything."""
     known = runs(path)
-    oldest = time() - retention.days * DAY_S
-    total = sum(run.bytes for run in known)
-    gone: list[int] = []
-    size = 0
-    for run in known:
-        if run.state == "running":
-            return PruneInfo(str(path), [], 0, "is in use by a program that runs")
-        too_old = (run.began if run.ended is None else run.ended) < oldest
-        if (too_old or total > retention.megabytes * MEGABYTE) and run.state != "cut off":
-            gone.append(run.run)
-            total -= run.bytes
-            size += run.bytes
-    return PruneInfo(str(path), gone, size)
+    if any(run.state == "running" for run in known):
+        return PruneInfo(str(path), [], 0, "is in use by a program that runs")
+    kept: list[Kept] = [
+        (run.run, run.began if run.ended is None else run.ended, run.bytes, run.state == "cut off") for run in known
+    ]
+    gone = too_much(kept, retention, time())
+    return PruneInfo(str(path), [run for run, _, _, _ in gone], sum(size for _, _, size, _ in gone))

@@ -11,7 +11,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.toml' -o -name p
 DEMO_SCENARIO ?= mixed-1000
 DEMO_POLICIES ?= fifo,round-robin,random,spread,pack,arch-first,marginal-energy,exec,weighted,least-joules
 DEMO_REPORT ?= demo-report
-DEMO = $(BIN)/wattloom compare $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
+DEMO = $(BIN)/python -m wattloom.cli.demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
 
 PYTEST_ARGS ?= -n 2
 # Peers the benchmarks compare with: never in the product's environment.
@@ -35,7 +35,7 @@ export PIP_QUIET := 1
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.stamp-report ## compare policies on a ready scenario and write demo-report/
+demo: $(VENV)/.stamp-report ## run functions here, compare policies on a ready scenario, write demo-report/
 	$(DEMO)
 
 test: $(VENV)/.stamp-dev ## run the tests
@@ -84,6 +84,10 @@ bench-idle: $(BENCH_VENV)/.stamp-wattloom bench-peers ## cost of an idle executo
 
 bench-chaos: $(BENCH_VENV)/.stamp-wattloom ## kill -9 at random moments, a few hundred times: nothing lost, nothing doubled
 	$(BENCH_BIN)/python benchmarks/chaos.py $(BENCH_OPTIONS)
+
+.PHONY: bench-parity
+bench-parity: $(BENCH_VENV)/.stamp-wattloom ## what the simulator predicts, beside what happens on this machine
+	$(BENCH_BIN)/python benchmarks/parity.py $(BENCH_OPTIONS)
 
 # A peer that cannot be installed does not stop the others: the benchmark names it as missing.
 bench-peers: | $(BENCH_BIN)/python

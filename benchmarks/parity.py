@@ -223,68 +223,35 @@ def nothing_of(_: int) -> None:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Predicted against real, one point per policy, with the band of 10%."""
+    """Predicted and real, one line per policy, with the band of 10% around the prediction."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4.6), dpi=150, layout="constrained")
-    for axes, what, unit in zip(figure.subplots(1, 2), ("makespan", "joules"), (" s", ""), strict=True):
-        real = [row[f"{what} real{unit}"] for row in rows]
-        predicted = [row[f"{what} predicted{unit}"] for row in rows]
-        _square(axes, real, predicted)
-        label = "makespan, s" if what == "makespan" else "energy of both nodes, J"
-        axes.set_xlabel(f"{label}: this machine")
-        axes.set_ylabel(f"{label}: simulator")
+    figure = Figure(figsize=(10, 1.4 + 0.34 * len(rows)), dpi=150, layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, what, unit, label in ((left, "makespan", " s", "makespan, s"), (right, "joules", "", "energy, J")):
+        for place, row in enumerate(rows):
+            _point(axes, place, row[f"{what} predicted{unit}"], row[f"{what} real{unit}"], row["same placements"])
         worst = max(abs(row[f"{what} error"]) for row in rows)
-        axes.set_title(
-            f"{what if what == 'makespan' else 'energy'}: largest error {worst:.1%}", fontsize=10, loc="left"
-        )
-    for axes in figure.axes[:1]:
-        handles = [
-            axes.plot([], [], "o", color="#0072B2", label="a policy, same placements")[0],
-            axes.plot([], [], "x", color="#D55E00", label="a policy, other placements")[0],
-        ]
-        axes.legend(handles=handles, loc="upper left", frameon=False, fontsize=8)
-    same = [row["same placements"] for row in rows]
-    for axes, what, unit in zip(figure.axes, ("makespan", "joules"), (" s", ""), strict=True):
-        for row, equal in zip(rows, same, strict=True):
-            point = (row[f"{what} real{unit}"], row[f"{what} predicted{unit}"])
-            axes.plot(*point, "o" if equal else "x", color="#0072B2" if equal else "#D55E00", markersize=6, alpha=0.75)
-    _name_clusters(figure.axes[1], rows)
+        axes.set_title(f"{label.partition(',')[0]}: largest error {worst:.1%}", fontsize=10, loc="left")
+        axes.set_xlabel(label)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="x", color="#E6EBF0")
+        axes.set_axisbelow(True)
+    left.set_yticks(range(len(rows)), [row["policy"] for row in rows])
+    left.invert_yaxis()
+    handles, labels = left.get_legend_handles_labels()
+    known = dict(zip(labels, handles, strict=True))
+    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     figure.savefig(path, metadata={"Software": None})
     print(f"figure: {path}")
 
 
-def _square(axes: Any, real: list[float], predicted: list[float]) -> None:
-    low, high = min(*real, *predicted), max(*real, *predicted)
-    margin = max(0.12 * high, 0.6 * (high - low))
-    low, high = low - margin, high + margin
-    line = [low, high]
-    axes.fill_between(line, [0.9 * x for x in line], [1.1 * x for x in line], color="#E6F1F8", label="within 10%")
-    axes.plot(line, line, color="#7A8794", linewidth=1)
-    axes.set_xlim(line)
-    axes.set_ylim(line)
-    axes.set_aspect("equal")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _name_clusters(axes: Any, rows: list[dict[str, Any]]) -> None:
-    """Policies whose points fall together share a label."""
-    groups: list[list[dict[str, Any]]] = []
-    span = axes.get_xlim()[1] - axes.get_xlim()[0]
-    for row in sorted(rows, key=lambda row: row["joules real"]):
-        if groups and row["joules real"] - groups[-1][0]["joules real"] < 0.03 * span:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    for number, group in enumerate(groups):
-        text = "\n".join(row["policy"] for row in group)
-        x, y = group[0]["joules real"], group[0]["joules predicted"]
-        side = 1 if number % 2 else -1
-        axes.annotate(
-            text, (x, y), (18 * side, -14 * side), textcoords="offset points", fontsize=8,
-            ha="left" if side > 0 else "right", va="top" if side > 0 else "bottom",
-            arrowprops={"arrowstyle": "-", "color": "#7A8794", "linewidth": 0.6},
-        )  # fmt: skip
+def _point(axes: Any, place: int, predicted: float, real: float, same: bool) -> None:
+    band = [(1.0 - WITHIN) * predicted, (1.0 + WITHIN) * predicted]
+    axes.plot(band, [place, place], color="#CFE3F0", linewidth=9, solid_capstyle="butt", label="10% around it")
+    axes.plot(predicted, place, "|", color="#0072B2", markersize=13, markeredgewidth=2, label="simulator")
+    word = "this machine, same placements" if same else "this machine, other placements"
+    axes.plot(real, place, "o" if same else "X", color="#1B2530" if same else "#D55E00", markersize=6, label=word)
 
 
 def main() -> None:
@@ -294,6 +261,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=24, help="plans to choose from (default 24)")
     parser.add_argument("--fixed-work", action="store_true", help="calls of so much work, not of so much CPU time")
     parser.add_argument("--tasks", type=int, default=100_000, help="of the replay; 0: none (default 100,000)")
+    parser.add_argument("--data", help="not needed here")
     parser.add_argument("--figure", type=Path, help="write a picture (needs matplotlib)")
     options = parser.parse_args()
     names = options.policies.split(",") if options.policies else [policy.name for policy in policies()]

@@ -12,6 +12,8 @@ from tests.local.chaos.controller import Controller
 
 KILLS = 12
 SEED = 4
+STATEMENTS = [60, *range(10, 90, 4)]
+"""The first life is to leave something behind."""
 
 
 def test_nothing_is_forgotten_or_doubled_by_kills_at_random_moments(tmp_path: Path) -> None:
@@ -23,6 +25,17 @@ def test_nothing_is_forgotten_or_doubled_by_kills_at_random_moments(tmp_path: Pa
     assert found.ends["finished"] > 100  # it came far enough for this to mean something
     assert found.recovered > 100
     assert found.ends["failed"] + found.ends["unknown"] < KILLS * 4, "a kill costs no more than what was running"
+
+
+def test_nothing_is_forgotten_or_doubled_by_a_kill_at_any_statement_to_the_journal(tmp_path: Path) -> None:
+    """Among them are all those by which a life takes over what the one before has left."""
+    controller = Controller(tmp_path, SEED)
+    died = [controller.live_until_statement(number) for number in STATEMENTS]
+    assert sum(died) > len(died) // 2
+    assert controller.live_to_the_end("--last").violations == [], (tmp_path / "stderr").read_text()
+    found = check(tmp_path, replay=False)
+    assert found.violations == []
+    assert found.recovered > 50
 
 
 # -- a checker that cannot find anything proves nothing ----------------------------------------------------------------

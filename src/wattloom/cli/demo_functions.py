@@ -52,7 +52,7 @@ def multiply_matrices() -> float:
     return float(matrix[0, 0])
 
 
-def wait_for_disk() -> None:
+def wait_a_moment() -> None:
     """What waits costs next to nothing."""
     time.sleep(CALL_S)
 
@@ -60,4 +60,4 @@ def wait_for_disk() -> None:
 def functions() -> list[Callable[[], object]]:
     """Those that run here."""
     numeric = [multiply_matrices] if find_spec("numpy") is not None else []
-    return [count_primes, hash_blocks, compress_text, read_records, *numeric, wait_for_disk]
+    return [count_primes, hash_blocks, compress_text, read_records, wait_a_moment, *numeric]

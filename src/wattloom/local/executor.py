@@ -213,6 +213,8 @@ class Executor(BaseExecutor):
 
     def sync(self, timeout: float | None = None) -> bool:
         """Wait until everything submitted so far is in the journal: from then on it is not forgotten."""
+        if threading.current_thread() is self._dispatcher.thread:
+            raise RuntimeError("a done callback cannot wait for the journal: it is what the journal waits for")
         done = threading.Event()
         self._dispatcher.post(self._dispatcher.after_commit, done.set)
         while self._dispatcher.thread.is_alive():

@@ -127,6 +127,7 @@ class Worker:
         self._sent_at: float = 0.0
         self._stopping: bool = False
         self._slowdown: float = 1.0
+        self._pid: Final = os.getpid()
         self._run: int = 0
         self._progress: Progress
         self._spool: Spool
@@ -208,6 +209,8 @@ class Worker:
             self._unsent.set()
         began, cpu = perf_counter(), process_time()
         status, packed = self._outcome(call)
+        if os.getpid() != self._pid:
+            os._exit(0)  # the call has forked, and this is the child: there is one worker here already
         cpu_s = process_time() - cpu
         seconds = perf_counter() - began
         if seconds >= CHILDREN_FROM_S:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from wattloom.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
+    from wattloom.report.here import Here
+    from wattloom.report.pictures import Picture
     from wattloom.simulation.comparison import Comparison
 
 __all__ = ["ready", "write"]
@@ -31,15 +33,21 @@ def ready(folder: Path) -> None:
         raise _not_written(folder, problem) from problem
 
 
-def write(comparison: "Comparison", folder: str | Path, command: str = "") -> Path:
-    """Write `index.html` and the pictures into the folder. `command` is what made it, printed on the page."""
+def write(comparison: "Comparison", folder: str | Path, command: str = "", here: "Here | None" = None) -> Path:
+    """Write `index.html` and the pictures into the folder. `command` is what made it, printed on the page. `here`: real
+    calls on this machine, shown before the comparison."""
     folder = Path(folder)
     ready(folder)
     from wattloom.report.page import page
     from wattloom.report.pictures import draw
 
-    pictures = draw(comparison)
-    text = page(comparison, pictures, command).encode()
+    first: list[Picture] = []
+    if here is not None:
+        from wattloom.report.here import picture as picture_of
+
+        first = [picture_of(here)]
+    pictures = [*first, *draw(comparison)]
+    text = page(comparison, pictures, command, here).encode()
     try:
         for picture in pictures:
             _put(folder / f"{picture.name}.png", picture.light)

@@ -9,6 +9,7 @@ from html import escape
 
 import wattloom
 from wattloom.report.figures import figure, percent, plural, spread
+from wattloom.report.here import Here
 from wattloom.report.pictures import Picture
 from wattloom.report.style import CSS
 from wattloom.simulation.comparison import Comparison, MachineUse, Row
@@ -16,18 +17,21 @@ from wattloom.simulation.comparison import Comparison, MachineUse, Row
 PARTS = ("active", "idle", "sleep", "wake", "scheduler")
 
 
-def page(comparison: Comparison, pictures: list[Picture], command: str) -> str:
-    """The whole document."""
+def page(comparison: Comparison, pictures: list[Picture], command: str, here: Here | None = None) -> str:
+    """The whole document. With `here`, the first picture is that of real calls, and stands before everything else."""
     title = comparison.title or comparison.scenario
+    first = [] if here is None else [_figure(pictures[0], _here_table(here))]
+    modelled = "Every figure on this page" if here is None else "Every figure of the comparison"
     body = [
+        *first,
         _header(comparison, title),
         _tiles(comparison),
-        *(_figure(picture) for picture in pictures),
+        *(_figure(picture) for picture in pictures[len(first) :]),
         _section("All figures", _energy_table(comparison), _service_table(comparison), _undone(comparison)),
         _section("Measured or modelled?", _provenance(comparison), _machines_table(comparison.machines)),
         _section("What was assumed", *_assumptions(comparison)),
         _section("How this page was made", *_making(comparison, command)),
-        f"<footer>Wattloom {escape(wattloom.__version__)}. Every figure on this page is modelled.</footer>",
+        f"<footer>Wattloom {escape(wattloom.__version__)}. {modelled} is modelled.</footer>",
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -99,14 +103,34 @@ def _tile(number: int, name: str, value: str, more: str) -> str:
     )
 
 
-def _figure(picture: Picture) -> str:
+def _figure(picture: Picture, *more: str) -> str:
     return _section(
         picture.title,
         "<figure>\n<picture>"
         f'<source media="screen and (prefers-color-scheme: dark)" srcset="{_data_uri(picture.dark)}">'
         f'<img src="{_data_uri(picture.light)}" alt="{escape(picture.alt)}"></picture>\n'
         f"<figcaption>{escape(picture.caption)} File: <code>{picture.name}.png</code>.</figcaption>\n</figure>",
+        *more,
     )
+
+
+def _here_table(here: Here) -> str:
+    rows = [
+        f'<tr><th scope="row">{escape(each.name)}</th>'
+        + _numbers(
+            [
+                f"{each.calls:,}",
+                f"{1000 * each.seconds:.1f}",
+                f"{figure(1000 * each.joules)} ±{figure(1000 * each.spread_j)}",
+                figure(1000 * each.varies_j),
+                figure(each.joules / each.seconds if each.seconds else 0.0),
+            ]
+        )
+        + "</tr>"
+        for each in here.functions
+    ]
+    numbers = ["calls", "ms per call", "mJ per call", "from call to call", "watts"]
+    return _table(f"Means on {here.machine}; joules are {here.provenance}.", ["function"], numbers, rows)
 
 
 def _data_uri(png: bytes) -> str:

@@ -24,6 +24,8 @@ try:
 except ImportError as missing:
     raise MissingExtra("the report", "report") from missing
 
+__all__ = ["Axes", "Figure", "Picture", "draw", "empty_figure", "png"]
+
 WIDTH_IN: Final = 10.0
 DPI: Final = 150
 
@@ -95,13 +97,14 @@ def _watt_hours(row: Row) -> float:
 
 
 def _both(paint: Callable[[Comparison, Theme], Figure], comparison: Comparison) -> tuple[bytes, bytes]:
-    light, dark = (_png(paint, comparison, theme) for theme in THEMES)
+    light, dark = (png(lambda theme: paint(comparison, theme), theme) for theme in THEMES)
     return light, dark
 
 
-def _png(paint: Callable[[Comparison, Theme], Figure], comparison: Comparison, theme: Theme) -> bytes:
+def png(paint: Callable[[Theme], Figure], theme: Theme) -> bytes:
+    """A painted figure as a file."""
     with _settings(theme):
-        made = paint(comparison, theme)
+        made = paint(theme)
         file = BytesIO()
         made.savefig(file, format="png", metadata={"Software": None})
     return file.getvalue()
@@ -116,7 +119,8 @@ def _settings(theme: Theme) -> Iterator[None]:
         yield
 
 
-def _figure(height_in: float) -> Figure:
+def empty_figure(height_in: float) -> Figure:
+    """As wide as all pictures are."""
     return Figure(figsize=(WIDTH_IN, height_in), dpi=DPI, layout="constrained")
 
 
@@ -151,7 +155,7 @@ def _legend(axes: Axes) -> None:
 
 
 def _power(comparison: Comparison, theme: Theme) -> Figure:
-    made = _figure(4.4)
+    made = empty_figure(4.4)
     axes = made.add_subplot()
     for row in _order(comparison):
         run = row.runs[0]
@@ -173,7 +177,7 @@ def _power(comparison: Comparison, theme: Theme) -> Figure:
 
 def _energy(comparison: Comparison, theme: Theme) -> Figure:
     rows = _order(comparison)
-    made = _figure(1.5 + 0.42 * len(rows))
+    made = empty_figure(1.5 + 0.42 * len(rows))
     left, right = made.subplots(1, 2, sharey=True, width_ratios=[2.1, 1.0])
     places = list(range(len(rows)))
     _energy_bars(left, comparison, rows, theme)
@@ -226,7 +230,7 @@ def _whiskers(axes: Axes, ends: list[float], spreads: list[float], theme: Theme)
 
 
 def _waiting(comparison: Comparison, theme: Theme) -> Figure:
-    made = _figure(4.0)
+    made = empty_figure(4.0)
     axes = made.add_subplot()
     longest = max((wait for row in comparison.rows for run in row.runs for wait in run.waits), default=0.0)
     for row in _order(comparison):

@@ -140,6 +140,16 @@ class Controller:
         for pid in left:
             _shoot(pid)
 
+    def live_until_statement(self, number: int) -> bool:
+        """A life that ends by its own hand just before that statement to its journal; False: it had fewer."""
+        mark, program = self._start("--calm", f"--die-at={number}")
+        try:
+            died = program.wait(timeout=LAST_LIFE_S) == -signal.SIGKILL
+            self.done.kills["statement"] += died
+            return died
+        finally:
+            self._no_one_left(mark, program)
+
     def live_to_the_end(self, option: str) -> Killing:
         """A life that nobody cuts short."""
         mark, program = self._start(option)

@@ -1,15 +1,19 @@
-"""The program that is killed: `python -m tests.local.chaos.program FOLDER LIFE SEED [--last | --calm]`.
+"""The program that is killed: `python -m tests.local.chaos.program FOLDER LIFE SEED [--last | --calm] [--die-at=N]`.
 
 Owns one life: it takes over what earlier lives left, and with several threads submits more, notes what the journal has
 for certain, and every end it sees. The last life submits nothing and ends properly; a calm one submits a little before.
+With `--die-at` it kills itself with -9 just before the N-th statement to its journal.
 """
 
+import os
 import random
+import signal
 import sys
 import threading
 import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from tests.local.chaos import notes
 from tests.local.chaos.work import leave_a_line
 
 import wattloom
+from wattloom.journal.journal import Journal
 
 THREADS = 3
 MOST_OPEN = 500
@@ -24,6 +29,7 @@ MOST_OPEN = 500
 BALLAST = 100_000
 """Bytes: goes through a file beside the journal."""
 CALM = 100
+DIE_AT = "--die-at="
 PATIENCE_S = 60.0
 
 
@@ -94,7 +100,23 @@ class Life:
             self.watch(future)
 
 
+def die_at(statements: int) -> None:
+    """Kill this process just before so many statements to its journal were carried out."""
+    left = count(statements - 1, -1)
+    opened = Journal.open
+
+    def opening(path: Path, **options: Any) -> Journal:
+        journal = opened(path, **options)
+        journal._opened().set_trace_callback(lambda _: None if next(left) else os.kill(os.getpid(), signal.SIGKILL))
+        return journal
+
+    Journal.open = opening  # type: ignore[method-assign]
+
+
 def main() -> None:
+    for option in sys.argv:
+        if option.startswith(DIE_AT):
+            die_at(int(option.removeprefix(DIE_AT)))
     folder, number, seed = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     notes.append(folder / notes.NOTES, f"opening {number}")
     began = time.monotonic()

@@ -20,6 +20,8 @@ COMPILED_MODULES = [
     "src/wattloom/local/energy_desk.py",
     "src/wattloom/local/job.py",
     "src/wattloom/local/workforce.py",
+    "src/wattloom/metering/tariff.py",
+    "src/wattloom/metering/worker.py",
     "src/wattloom/policies/answers.py",
     "src/wattloom/policies/view.py",
     "src/wattloom/prediction/intensity.py",

@@ -91,6 +91,7 @@ class _OfTask(_Moment, gc=False):
 
 class _Finished(_OfTask, gc=False):
     seconds: float | None = None
+    cpu_s: float | None = None
 
 
 class _Failed(_OfTask, gc=False):
@@ -108,8 +109,10 @@ class _Lost(_Moment, gc=False):
 
 
 class _Usage(_Moment, gc=False):
+    node: str = ""
     tasks: dict[str, tuple[float, float]] = {}
     provenance: str = "estimated"
+    cpu_second: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 class _Place(msgspec.Struct, gc=False):
@@ -140,6 +143,8 @@ class Stories:
         """Of the last event."""
         self._functions: Final[dict[str, dict[str, Any]]] = {}
         self._places = 0
+        self._unpaid: Final[dict[str, list[tuple[Story, float]]]] = {}
+        """Short tasks that have ended, by node, with their CPU seconds: the next reading says what these cost."""
         self._events: Final[dict[bytes, _Taker]] = {
             b"task-submitted": self._submitted,
             b"task-orphaned": self._submitted,
@@ -205,6 +210,8 @@ class Stories:
         if (story := self.open.pop(event.task, None)) is not None:
             story.outcome, story.ended, story.seconds = "finished", event.time, event.seconds
             story.message = ""
+            if event.cpu_s is not None:
+                self._unpaid.setdefault(story.node, []).append((story, event.cpu_s))
 
     def _failed(self, event: _Failed) -> None:
         if (story := self.open.get(event.task)) is not None:
@@ -239,6 +246,11 @@ class Stories:
         for name, (joules, spread) in event.tasks.items():
             if (story := self.by_task.get(name)) is not None:
                 story.joules, story.spread_j, story.provenance = joules, spread, event.provenance
+        each, spread, clock = event.cpu_second
+        for story, cpu_s in self._unpaid.pop(event.node, ()):
+            if story.joules is None:
+                story.joules, story.spread_j = cpu_s * each, cpu_s * spread + clock
+                story.provenance = event.provenance
 
     # -- instructions ------------------------------------------------------------------------------------------------
 

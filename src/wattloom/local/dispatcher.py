@@ -562,7 +562,7 @@ class Dispatcher:
         if job.key:
             del self._keys[job.key]
             self._books.journal.keep_result(job.key, task, "finished", self._kept(end), self._unix(now))
-        self._tell(ev.TaskFinished(now, task, job.attempt, end.seconds))
+        self._tell(ev.TaskFinished(now, task, job.attempt, end.seconds, job.cpu_s))
         self._to_resolve.append(job)
 
     def _failed(self, job: Job, end: EndFrame, now: float) -> None:

@@ -19,6 +19,8 @@ from wattloom.scheduling import events as ev
 
 READ_EVERY_S: Final = 0.25
 """While calls run."""
+SHORT_S: Final = 0.01
+"""Calls shorter than this pay by their interval's tariff; longer ones are worth a figure of their own."""
 READ_AFTER_S: Final = 0.05
 """After the last call has ended."""
 
@@ -45,9 +47,16 @@ class EnergyDesk:
 
     def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float) -> None:
         """A call came to its end."""
-        task = job.task.id
-        self.account.ended(worker.pid, task, job.function, cpu_s)
-        self._waiting[task] = ref(job.future)
+        tariff = None
+        if seconds < SHORT_S and job.future._energy is None:
+            tariff = self.account.ended_short(worker.pid, job.function, cpu_s)
+        if tariff is not None:
+            job.future._energy = cpu_s
+            job.future._tariff = tariff
+            job.cpu_s = cpu_s
+        else:
+            self.account.ended(worker.pid, job.task.id, job.function, cpu_s)
+            self._waiting[job.task.id] = ref(job.future)
         sums = self._seconds.get(job.function)
         if sums is None:
             sums = self._seconds[job.function] = [0, 0.0, 0.0]
@@ -98,7 +107,7 @@ class EnergyDesk:
             reader.done.set()
         self._readers.clear()
         if usage.meter_j is None:
-            if self._waiting:
+            if self._waiting or self._seconds:
                 self.due = now + READ_EVERY_S
             return []
         used = self._used(usage)
@@ -113,6 +122,7 @@ class EnergyDesk:
             usage.provenance,
             used,
             usage.tasks,
+            usage.cpu_second,
         )
         return [(event, used)]
 

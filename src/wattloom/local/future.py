@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.energy.measured import Energy
+from wattloom.metering.tariff import Tariff
 from wattloom.units import Joules
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ class TaskFuture(Future[Any]):
     long as the call waits. Here many futures share one, so whoever waits looks whether it was for him.
     """
 
-    _energy: tuple[float, float, Provenance] | Unknown | None = None
+    _energy: tuple[float, float, Provenance] | float | Unknown | None = None
+    """Its joules; or, of a short call, its CPU seconds, for which it pays by the tariff."""
+    _tariff: Tariff | None = None
     _dispatcher: "Dispatcher | None" = None
     """Whom to ask for a reading, and to tell that it was cancelled."""
 
@@ -84,15 +87,19 @@ class TaskFuture(Future[Any]):
         `result` does."""
         if not self.done():
             self.exception()
-        known = self._energy
-        if known is None and self._dispatcher is not None and not self.cancelled():
+        found = self._known_energy()
+        if found is None and self._dispatcher is not None and not self.cancelled():
             self._dispatcher.meter_now(self)
-            known = self._energy
-        if known is None:
-            return Unknown("the call was not metered")
-        if isinstance(known, Unknown):
-            return known
-        return Energy(Joules(known[0]), Joules(known[1]), known[2])
+            found = self._known_energy()
+        return Unknown("the call was not metered") if found is None else found
+
+    def _known_energy(self) -> Energy | Unknown | None:
+        known = self._energy
+        if isinstance(known, tuple):
+            return Energy(Joules(known[0]), Joules(known[1]), known[2])
+        if isinstance(known, float):
+            return None if self._tariff is None else self._tariff.energy(known)
+        return known
 
 
 class Reading:

@@ -16,7 +16,7 @@ class Job:
     """One call, as the dispatcher holds it."""
 
     __slots__ = (
-        "args", "attempt", "blob", "chunk", "cpu", "digest", "error", "function", "future", "key", "number",
+        "args", "attempt", "blob", "chunk", "cpu", "cpu_s", "digest", "error", "function", "future", "key", "number",
         "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
     )  # fmt: skip
 
@@ -34,6 +34,8 @@ class Job:
         self.timeout: float | None = None
         self.cpu: float = 1.0
         """Cores it keeps busy."""
+        self.cpu_s: float | None = None
+        """CPU time it used, if it pays by that."""
         self.attempt: int = 0
         self.number: int = 0
         """Of the present placement."""

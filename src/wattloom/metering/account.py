@@ -18,10 +18,22 @@ from msgspec.structs import replace
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.attribution import Call, Charged, Price, charge, charge_one, price_of, to_grain, with_late
+from wattloom.metering.attribution import (
+    Call,
+    Charged,
+    Price,
+    charge,
+    charge_one,
+    charge_short,
+    per_cpu_second,
+    price_of,
+    to_grain,
+    with_late,
+)
 from wattloom.metering.idle import IdleDraw
 from wattloom.metering.proc import TICK_S, busy_seconds, process_seconds
 from wattloom.metering.protocol import Meter, Sample
+from wattloom.metering.tariff import Tariff
 from wattloom.metering.unclaimed import Unclaimed
 from wattloom.metering.usage import Totals, Usage
 from wattloom.metering.worker import Worker
@@ -72,6 +84,12 @@ class Account:
             self._workers[worker].ended.append((task, function, cpu_s))
         except KeyError:
             self._gone_one(worker).ended.append((task, function, cpu_s))
+
+    def ended_short(self, worker: int, function: str, cpu_s: float) -> Tariff | None:
+        """A call that was far shorter than an interval ended: the tariff by which it will pay. None: not this one; say
+        `ended`."""
+        known = self._workers.get(worker)
+        return None if known is None else known.end_short(function, cpu_s)
 
     def ended_many(self, worker: int, calls: Iterable[Call]) -> None:
         """Several calls ended on a worker, in this order: (task, function, CPU seconds) each."""
@@ -152,6 +170,7 @@ class Account:
             worker.look()
             worker.weigh()
             unknown += [task for task, _, _ in worker.ended]
+            worker.tariff.unknown = reason
             if worker.gone and worker.running is not None:
                 unknown.append(worker.running[0])
             worker.pool.empty()
@@ -206,6 +225,9 @@ class Account:
             if share > 0.0:
                 special = with_late(price, worker.used_s, worker.late_s, found_s * share, found_j * share)
             charge(worker.ended, worker.pool, special, self.meter.model_error, charged)
+            if worker.short:
+                charge_short(worker.short, price, charged)
+                worker.tariff.set(price.joules, *per_cpu_second(price, self.meter.model_error), self.meter.provenance)
             overhead_j += self._keep_or_drop(worker, price, charged)
             worker.close()
         self._gone.clear()
@@ -216,7 +238,7 @@ class Account:
     def _keep_or_drop(self, worker: Worker, price: Price, charged: Charged) -> float:
         """What no ended call has claimed is kept for the running one; else it was overhead, and is returned."""
         overhead_j = 0.0
-        if worker.ended or worker.running is None:
+        if worker.ended or worker.short or worker.running is None:
             overhead_j = worker.pool.empty()[1]
         if worker.running is None:
             return overhead_j + worker.rest_s * price.joules
@@ -239,4 +261,5 @@ class Account:
             held_before_j=before,
             tasks=charged.tasks,
             functions=charged.functions,
+            cpu_second=(price.joules, *per_cpu_second(price, self.meter.model_error)),
         ).balanced(to_grain(charged.joules), to_grain(overhead_j))

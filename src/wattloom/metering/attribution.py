@@ -106,7 +106,7 @@ def charge(calls: list[Call], pool: Pool, price: Price, model_error: float, char
     first = _charge_from_pool(calls, pool, price, model_error, charged) if pool.seconds > 0.0 else 0
     each = price.joules
     # Added, not squared and added: on the careful side, and this loop sees every call there is.
-    per_second, clock = hypot(each * model_error, price.spread), each * CLOCK_S
+    per_second, clock = per_cpu_second(price, model_error)
     tasks = charged.tasks
     current, count, seconds, squares = "", 0, 0.0, 0.0
     for task, function, cpu_s in calls[first:] if first else calls:
@@ -121,6 +121,18 @@ def charge(calls: list[Call], pool: Pool, price: Price, model_error: float, char
         else:
             tasks[task] = (cpu_s * each, cpu_s * per_second + clock)
     _add_function(charged, current, count, seconds * each, squares * each * each)
+
+
+def charge_short(short: dict[str, list[float]], price: Price, charged: Charged) -> None:
+    """Charge a worker's short calls by function: how many, their CPU seconds, and the squares of these."""
+    each = price.joules
+    for function, (count, seconds, squares) in short.items():
+        _add_function(charged, function, int(count), seconds * each, squares * each * each)
+
+
+def per_cpu_second(price: Price, model_error: float) -> tuple[float, float]:
+    """Spread of a call's joules per CPU second, and what its clock leaves open."""
+    return hypot(price.joules * model_error, price.spread), price.joules * CLOCK_S
 
 
 def _charge_from_pool(calls: list[Call], pool: Pool, price: Price, model_error: float, charged: Charged) -> int:

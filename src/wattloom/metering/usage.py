@@ -36,6 +36,9 @@ class Usage(msgspec.Struct, frozen=True):
     """Joules and spread of the calls that ended, over the whole of their time."""
     functions: dict[str, tuple[int, float, float]] = {}
     """Calls that ended, their joules, and the sum of the squares of their joules."""
+    cpu_second: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Joules of a CPU second and their spread, and what a call's clock leaves open: what short calls pay, which are in
+    `functions` and not in `tasks`."""
     problem: str = ""
     unknown: tuple[str, ...] = ()
     """Tasks that ended and whose joules nobody will ever know, because of `problem`."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wattloom.metering.attribution import Call, Pool
 from wattloom.metering.proc import family_seconds
+from wattloom.metering.tariff import Tariff
 
 
 class Worker:
@@ -16,6 +17,7 @@ class Worker:
         "age",
         "awake",
         "broken",
+        "drawn_s",
         "ended",
         "ended_before",
         "folder",
@@ -25,6 +27,9 @@ class Worker:
         "rest_s",
         "running",
         "seen_s",
+        "short",
+        "short_s",
+        "tariff",
         "used_s",
     )
 
@@ -33,6 +38,13 @@ class Worker:
         self.gone = gone
         """The process has ended: its number may soon be another's, so it is not looked at any more."""
         self.ended: list[Call] = []
+        self.short: dict[str, list[float]] = {}
+        """Short calls that ended, by function: how many, their CPU seconds, and the squares of these."""
+        self.short_s = 0.0
+        self.drawn_s = 0.0
+        """CPU seconds of calls in `ended` that may be in the pool already."""
+        self.tariff = Tariff()
+        """For the short calls of this interval."""
         self.running: tuple[str, str] | None = None
         self.ended_before = 0
         """Calls in `ended` when it was said what is running: an end after that may be its own."""
@@ -56,9 +68,24 @@ class Worker:
         self.running = (task, function)
         self.ended_before = len(self.ended)
 
+    def end_short(self, function: str, cpu_s: float) -> Tariff | None:
+        """A short call has ended. None: it may have been paid for in part, so it must be charged by itself."""
+        first = self.running is not None and len(self.ended) == self.ended_before
+        if first or self.broken or self.drawn_s < self.pool.seconds:
+            self.drawn_s += cpu_s
+            return None
+        sums = self.short.get(function)
+        if sums is None:
+            sums = self.short[function] = [0.0, 0.0, 0.0]
+        sums[0] += 1.0
+        sums[1] += cpu_s
+        sums[2] += cpu_s * cpu_s
+        self.short_s += cpu_s
+        return self.tariff
+
     def look(self) -> None:
         """Read its CPU time, and see whether the running call has ended. A process that is gone is not read again."""
-        if not self.gone and (self.awake or self.ended or self.running is not None):
+        if not self.gone and (self.awake or self.ended or self.short or self.running is not None):
             seconds = family_seconds(self.folder)
             if seconds is not None:
                 self.used_s = max(seconds - self.seen_s, 0.0)
@@ -79,16 +106,22 @@ class Worker:
 
     def weigh(self) -> None:
         """Set what was used against what ended calls report."""
-        fresh = max(sum(call[2] for call in self.ended) - self.pool.seconds, 0.0)
+        fresh = max(sum(call[2] for call in self.ended) - self.pool.seconds, 0.0) + self.short_s
         self.late_s = max(fresh - self.used_s, 0.0)
         self.rest_s = max(self.used_s - fresh, 0.0)
 
     def close(self) -> None:
         """Begin the next interval."""
-        self.age = 0 if self.running is None else 1 if self.ended else self.age + 1
-        called = self.running is not None or bool(self.ended)
+        called = bool(self.ended or self.short)
+        self.age = 0 if self.running is None else 1 if called else self.age + 1
+        called = called or self.running is not None
         self.seen_s += self.used_s
         self.awake = called or self.used_s > 0.0 or self.seen_s == 0.0
         self.used_s = self.late_s = self.rest_s = 0.0
         self.ended = []
         self.ended_before = 0
+        self.drawn_s = 0.0
+        if self.short:
+            self.short = {}
+            self.short_s = 0.0
+            self.tariff = Tariff()

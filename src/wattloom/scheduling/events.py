@@ -86,6 +86,8 @@ class TaskFinished(Event, frozen=True, tag="task-finished"):
     attempt: int
     seconds: float | None = None
     """What it would have taken alone on that machine, if the backend knows."""
+    cpu_s: float | None = None
+    """CPU time it used, where its joules follow from that (see `UsageArrived.cpu_second`)."""
 
 
 class TaskFailed(Event, frozen=True, tag="task-failed"):
@@ -145,7 +147,10 @@ class UsageArrived(Event, frozen=True, tag="usage-arrived"):
     functions: dict[str, Used] = {}
     """By function: its tasks that ended."""
     tasks: dict[str, tuple[float, float]] = {}
-    """By task that ended: its joules and their spread."""
+    """By task that ended: its joules and their spread. Short ones are left out: they pay by CPU time."""
+    cpu_second: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Joules of a CPU second, their spread per second, and the spread of each task beside: for tasks that have ended
+    since the last such event and are not in `tasks`."""
 
 
 class FunctionLearned(Event, frozen=True, tag="function-learned"):

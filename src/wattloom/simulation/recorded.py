@@ -41,6 +41,7 @@ class Recorded:
         self._ran: dict[str, tuple[str, str]] = {}
         """Build and machine of each task's last placement."""
         self._seconds: dict[str, float] = {}
+        self._means: dict[Key, float] | None = None
         self._readings: int = 0
         self._early: int = 0
         self._changes: int = 0
@@ -55,6 +56,7 @@ class Recorded:
         elif isinstance(event, ev.TaskFinished):
             if event.seconds is not None:
                 self._seconds[event.task] = event.seconds
+                self._means = None
         elif isinstance(event, ev.TaskFailed):
             self._own_failures += event.kind == "function"
             self._other_failures += event.kind == "infrastructure"
@@ -118,6 +120,7 @@ class Recorded:
     def instruction(self, instruction: AnyInstruction) -> None:
         if isinstance(instruction, Place):
             self._ran[instruction.task] = (instruction.variant, self._machine_of[instruction.node])
+            self._means = None
 
     def cpu_of(self, task: str) -> int:
         """Millicores the task keeps busy."""
@@ -184,11 +187,14 @@ class Recorded:
         return base
 
     def _seen(self) -> dict[Key, float]:
-        sums: dict[Key, list[float]] = {}
-        for task, seconds in self._seconds.items():
-            if task in self._ran:
-                sums.setdefault((self.tasks[task][1].function, *self._ran[task]), []).append(seconds)
-        return {key: sum(values) / len(values) for key, values in sums.items()}
+        """Mean seconds where tasks ran; worked out once, when all is taken in."""
+        if self._means is None:
+            sums: dict[Key, list[float]] = {}
+            for task, seconds in self._seconds.items():
+                if task in self._ran:
+                    sums.setdefault((self.tasks[task][1].function, *self._ran[task]), []).append(seconds)
+            self._means = {key: sum(values) / len(values) for key, values in sums.items()}
+        return self._means
 
     def _carried_over(self, key: Key, declared: dict[str, float], seen: dict[Key, float]) -> float:
         speed = self.machines[key[2]].speed

@@ -11,7 +11,7 @@ SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.toml' -o -name p
 DEMO_SCENARIO ?= mixed-1000
 DEMO_POLICIES ?= fifo,round-robin,random,spread,pack,arch-first,marginal-energy,exec,weighted,least-joules
 DEMO_REPORT ?= demo-report
-DEMO = $(BIN)/python -m wattloom.cli.demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
+DEMO = $(BIN)/wattloom demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
 
 PYTEST_ARGS ?= -n 2
 # Peers the benchmarks compare with: never in the product's environment.
@@ -63,7 +63,7 @@ check-compiled: $(VENV)/.stamp-dev $(BENCH_VENV)/.stamp-wattloom ## compare resu
 
 compiled: dist/.stamp-compiled ## build the mypyc-compiled wheel into dist/
 
-bench: bench-decisions bench-simulation ## run all benchmarks
+bench: bench-decisions bench-simulation bench-dispatch bench-idle bench-parity bench-chaos ## run all benchmarks
 
 bench-decisions: $(BENCH_VENV)/.stamp-wattloom ## decisions per second
 	$(BENCH_BIN)/python benchmarks/decisions.py $(BENCH_OPTIONS)

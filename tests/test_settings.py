@@ -189,6 +189,7 @@ def test_all_journals_are_listed_the_one_used_last_first(state: Path) -> None:
     assert journals() == []
     state.mkdir()
     for seconds, name in enumerate(("a.journal", "b.journal", "c.journal", "b.journal-wal", "other.txt")):
-        (state / name).touch()
+        (state / name).write_text("something")
         os.utime(state / name, (seconds, seconds))
+    (state / "a.journal-wal").touch()  # as reading leaves it
     assert [path.name for path in journals()] == ["b.journal", "c.journal", "a.journal"]

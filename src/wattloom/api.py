@@ -14,8 +14,8 @@ import msgspec
 from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, LogError, ScenarioError
-from wattloom.local.journals import holding, last_run, wanted
-from wattloom.local.records import FunctionInfo, LogInfo, PruneInfo, TaskInfo, functions, logs, prune, tasks
+from wattloom.journal.questions import FunctionInfo, LogInfo, PruneInfo, TaskInfo, functions, logs, prune, tasks
+from wattloom.journal.search import holding, last_run, wanted
 from wattloom.metering.choosing import MeterInfo
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
 from wattloom.policies.loading import load_policy

@@ -45,7 +45,9 @@ def test_phases_are_in_the_order_of_the_functions(here: Here) -> None:
 def test_the_command_says_what_a_call_costs_and_writes_both_parts_on_one_page(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     arguments = ["--calls", "3", "--scenario", "hsc-cpu", "--policies", "spread,least-joules"]
-    done = CliRunner().invoke(demo, [*arguments, "--report", str(tmp_path)], catch_exceptions=False)
+    done = CliRunner().invoke(
+        demo, [*arguments, "--report", str(tmp_path)], env={"COLUMNS": "80"}, catch_exceptions=False
+    )
     assert done.exit_code == 0
     said = " ".join(done.output.split())
     assert "count_primes" in said

@@ -4,15 +4,20 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from wattloom.local.handover import Handover
 
 COMMAND = [sys.executable, "-W", "error", "-m", "wattloom.cli.main", "run"]
 COST = re.compile(r"\[wattloom\] (?:.+; )?[\d.]+ [mµk]?J ± [\d.]+ \((measured|modelled|estimated)\).*, task \d+-1\n")
@@ -241,6 +246,60 @@ def test_programs_have_figures_of_their_own_and_scripts_too(folder: Path) -> Non
     run("-q", "--", sys.executable, "train.py")
     names = {each["function"] for each in json.loads(wattloom("functions", "--json"))}
     assert names == {"command.true", f"command.{Path(sys.executable).name} train.py"}
+
+
+def test_a_command_can_be_repeated_more_often_than_there_are_descriptors() -> None:
+    def few_descriptors() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    done = subprocess.run(
+        [*COMMAND, "--json", "--repeat", "80", "--", "echo", "x"],
+        capture_output=True, text=True, timeout=60, check=False, preexec_fn=few_descriptors,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "x\n" * 80
+    calls = json.loads(done.stderr)["calls"]
+    assert len(calls) == 80
+    assert max(call["seconds"] for call in calls) < 5.0  # none waited in vain for its streams
+
+
+def test_a_worker_waits_at_the_door_while_there_are_no_descriptors() -> None:
+    handover = Handover()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as worker:
+            worker.settimeout(10.0)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+            worker.connect(f"\0{handover.name}")
+            time.sleep(0.2)
+            assert not handover.begun
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            first, descriptors, _, _ = socket.recv_fds(worker, 1, 3)
+            taken += descriptors
+            assert (first, len(descriptors)) == (b"\0", 3)
+            assert handover.begun
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in taken:
+            os.close(descriptor)
+        handover.close()
+
+
+def test_a_door_can_be_closed_while_there_are_no_descriptors() -> None:
+    handover = Handover()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as worker:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+            worker.connect(f"\0{handover.name}")
+            time.sleep(0.1)
+            closing = threading.Thread(target=handover.close, daemon=True)
+            closing.start()
+            closing.join(5.0)
+            assert not closing.is_alive()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 # -- signals -----------------------------------------------------------------------------------------------------------

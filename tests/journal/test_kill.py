@@ -148,7 +148,7 @@ journal._opened().set_trace_callback(statement)
 journal.commit()
 os.kill(os.getpid(), 9)
 """
-STATEMENTS = 10
+STATEMENTS = 11
 """Of that commit, from BEGIN to COMMIT."""
 
 

@@ -64,6 +64,34 @@ def test_every_state_is_told(path: Path, open_journal: Opener) -> None:
     }
 
 
+def test_attempts_that_failed_are_paid_for_too(path: Path, open_journal: Opener) -> None:
+    """By a figure of their own, or by their CPU time; each once."""
+    journal = open_journal(began=BEGAN)
+    usage = b'{"event":"usage-arrived","time":%d,"node":"a","provenance":"measured","tasks":{%s},"cpu_second":%s}\n'
+    failed = b'{"event":"task-failed","time":2.0,"task":"%s","attempt":1,"message":"no"%s}\n'
+    for task in (b"long", b"short"):
+        journal.append(
+            b'{"event":"task-submitted","time":1.0,"task":{"id":"%(t)s","function":"f"}}\n'
+            b'{"instruction":"place","task":"%(t)s","attempt":1,"node":"a"}\n' % {b"t": task}
+        )
+    journal.append(failed % (b"long", b"") + failed % (b"short", b',"cpu_s":0.5'))
+    journal.append(usage % (3, b'"long":[2.5,0.5]', b"[10.0,1.0,0.25]"))
+    for task in (b"long", b"short"):
+        journal.append(
+            b'{"instruction":"place","task":"%(t)s","attempt":2,"node":"a"}\n'
+            b'{"event":"task-finished","time":4.0,"task":"%(t)s","attempt":2,"seconds":0.1,"cpu_s":0.1}\n'
+            % {b"t": task}
+        )
+    journal.append(usage % (5, b"", b"[20.0,2.0,0.5]"))
+    journal.append(usage % (6, b"", b"[20.0,2.0,0.5]"))
+    journal.commit()
+    rows = {row.task: (row.joules, row.spread_j) for row in list_tasks(path)}
+    assert rows["long"] == pytest.approx((2.5 + 2.0, 0.5 + 0.7))
+    assert rows["short"] == pytest.approx((5.0 + 2.0, 0.75 + 0.7))
+    (cost,) = function_costs([path])
+    assert cost.joules == pytest.approx(11.5)
+
+
 def test_a_row_tells_where_when_how_long_and_what_it_cost(path: Path, open_journal: Opener) -> None:
     journal = open_journal(began=BEGAN)
     journal.append(lines(one_of_each()) + JOULES)

@@ -74,6 +74,61 @@ def test_the_oldest_go_when_the_journal_is_too_large_and_the_file_becomes_smalle
     assert pruned.bytes == size - path.stat().st_size
 
 
+@pytest.mark.parametrize("what", ["function", "payload", "result", "output"])
+def test_what_is_kept_beside_the_log_counts(path: Path, what: str) -> None:
+    large = b"x" * 60_000  # the most that is kept of an output is a little more
+    journal = Journal.open(path, retention=KEEP_ALL)
+    for _ in range(3):
+        run = journal.begin_run(HEADER, NOW)
+        for number in range(20):
+            name = f"{run}-{number}"
+            if what == "function":
+                journal.keep_function(name, "f", large)
+            elif what == "payload":
+                journal.keep([Call(name, "d", large)])
+            elif what == "result":
+                journal.keep_result(name, name, "finished", large, NOW)
+            else:
+                journal.keep_output(name, large)
+        journal.end_run(NOW)
+    journal.close()
+    assert all(1_200_000 <= run.bytes < 1_300_000 for run in runs(path))
+    size = path.stat().st_size
+    assert prune_file(path, Retention(megabytes=2.0)).runs == (1, 2)
+    assert path.stat().st_size < size / 2
+
+
+def test_a_run_that_was_cut_off_counts_whole(path: Path) -> None:
+    journal = Journal.open(path, retention=KEEP_ALL)
+    journal.begin_run(HEADER, NOW)
+    journal.append(SUBMITTED % 1)
+    journal.keep_output("t1", b"x" * 60_000)
+    journal.keep_result("k", "t1", "finished", b"x" * 70_000, NOW)
+    journal.keep_function("d", "f", b"x" * 80_000)
+    journal.close()
+    before = runs(path)[0].bytes
+    assert 210_000 < before < 211_000
+    journal = Journal.open(path, retention=KEEP_ALL)
+    assert len(journal.unfinished()) == 1
+    journal.close()
+    assert runs(path)[0].bytes == before
+
+
+def test_a_function_counts_once_for_the_last_run_that_used_it(path: Path) -> None:
+    journal = Journal.open(path, retention=KEEP_ALL)
+    grown = []
+    for _ in range(3):
+        journal.begin_run(HEADER, NOW)
+        journal.keep_function("d", "f", b"x" * 1_000_000)
+        journal.commit()
+        grown.append(journal.run_bytes)
+        journal.end_run(NOW)
+    journal.close()
+    assert [run.bytes for run in runs(path)] == [0, 0, 1_000_000]
+    assert grown == [1_000_000, 0, 0]  # a program that calls a large function does not begin a run after each call
+    assert prune_file(path, Retention(megabytes=1.5)).runs == ()
+
+
 def test_opening_lets_runs_go_at_once_and_clears_their_rows_away_bit_by_bit(path: Path) -> None:
     for days in (30.0, 29.0, 1.0):
         a_run(path, days, megabytes=2.0)

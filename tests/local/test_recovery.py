@@ -248,7 +248,7 @@ def test_a_call_with_a_key_is_made_once_in_a_run(tmp_path: Path) -> None:
         call = wattloom.function(executor=executor)(append).options(key="order-17")
         futures = [call.remote(tmp_path / "made", "x", 0.1) for _ in range(10)]
         assert [future.result(timeout=SOON_S) for future in futures] == [1] * 10
-        assert call.remote(tmp_path / "made").result(timeout=SOON_S) == 1
+        assert call.remote(tmp_path / "made", "x", 0.1).result(timeout=SOON_S) == 1
         assert call.options(key="order-18").remote(tmp_path / "made").result(timeout=SOON_S) == 2
     assert (tmp_path / "made").read_text() == "xx"
 

@@ -87,8 +87,8 @@ def print_here(here: "Here") -> None:
     from wattloom.cli.printing import console, literal, table
     from wattloom.report.figures import figure
 
-    numbers = ("calls", "ms per call", "mJ per call", "from call to call", "watts")
-    made = table("function", *numbers, "joules are", numbers=numbers)
+    numbers = ("calls", "ms", f"mJ per call ({here.provenance})", "varies by", "watts")
+    made = table("function", *numbers, numbers=numbers)
     for each in here.functions:
         per_second = each.joules / each.seconds if each.seconds else 0.0
         made.add_row(
@@ -98,7 +98,6 @@ def print_here(here: "Here") -> None:
             f"{figure(1000 * each.joules)} ± {figure(1000 * each.spread_j)}",
             f"± {figure(1000 * each.varies_j)}",
             figure(per_second),
-            here.provenance,
         )
     out = console()
     out.print(made)

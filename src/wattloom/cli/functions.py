@@ -10,7 +10,7 @@ from wattloom.cli.options import as_json, journal_option, say_unreadable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from wattloom.local.records import FunctionInfo
+    from wattloom.journal.questions import FunctionInfo
 
 
 @click.command(short_help="Say what each function costs here.")
@@ -30,7 +30,7 @@ def functions(journal: Path | None, as_json: bool) -> None:
     import msgspec
 
     from wattloom.cli.printing import console, fits, print_json
-    from wattloom.local.records import functions as costs
+    from wattloom.journal.questions import functions as costs
 
     found = costs(journal)
     if journal is None:

@@ -8,7 +8,7 @@ import click
 from wattloom.cli.options import as_json, journal_option, say_unreadable, task_names
 
 if TYPE_CHECKING:
-    from wattloom.local.records import LogInfo
+    from wattloom.journal.questions import LogInfo
 
 LONGEST_LINE: Final = 60
 
@@ -39,7 +39,7 @@ def logs(task: str | None, journal: Path | None, limit: int, as_json: bool) -> N
     import msgspec
 
     from wattloom.cli.printing import print_json
-    from wattloom.local.records import logs as printed
+    from wattloom.journal.questions import logs as printed
 
     found = printed(task, journal, limit=limit)
     if as_json:

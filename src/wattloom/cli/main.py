@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "functions": "Say what each function costs here.",
     "logs": "Print what a task printed.",
     "meters": "List the meters, and whether they work here.",
+    "demo": "Run some functions here, then compare the policies.",
     "simulate": "Run a scenario under one policy.",
     "compare": "Run several policies on the very same work.",
     "replay": "Say what a log cost, and what it would have cost under another policy.",

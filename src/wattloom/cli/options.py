@@ -78,7 +78,7 @@ LOG_FILE: Final = NamedPath(path_type=Path)
 def task_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The last tasks of this user's journals."""
     from wattloom.errors import WattloomError
-    from wattloom.local.records import tasks
+    from wattloom.journal.questions import tasks
 
     try:
         found = tasks(limit=MOST_COMPLETED)
@@ -91,7 +91,7 @@ def task_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
 def function_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Functions of the last tasks."""
     from wattloom.errors import WattloomError
-    from wattloom.local.records import tasks
+    from wattloom.journal.questions import tasks
 
     try:
         found = sorted({each.function for each in tasks(limit=MOST_COMPLETED)})
@@ -128,7 +128,7 @@ def journal_option(command: F) -> F:
 
 def say_unreadable() -> None:
     """Journals that cannot be read are no reason to hide the others."""
-    from wattloom.local.journals import unreadable
+    from wattloom.journal.search import unreadable
 
     for path, problem in unreadable().items():
         click.echo(f"warning: {path}: {problem}", err=True)

@@ -11,7 +11,7 @@ from wattloom.cli.options import as_json, function_names, journal_option, say_un
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from wattloom.local.records import PruneInfo, TaskInfo
+    from wattloom.journal.questions import PruneInfo, TaskInfo
 
 STATES: Final = ("waiting", "placed", "running", "finished", "failed", "cancelled", "rejected", "unknown")
 """As in `journal.listing`, which is loaded only when tasks are listed."""
@@ -50,7 +50,7 @@ def tasks(
     import msgspec
 
     from wattloom.cli.printing import print_json
-    from wattloom.local.records import tasks as listed
+    from wattloom.journal.questions import tasks as listed
 
     found = listed(journal, states=states, function=function, limit=limit)
     if journal is None:
@@ -74,7 +74,7 @@ def tasks(
     "--larger-than",
     type=click.FloatRange(min=0),
     metavar="MB",
-    help="Remove the oldest runs of a journal until its logs are no larger. Left out: the setting retention_megabytes.",
+    help="Remove the oldest runs of a journal until it is no larger. Left out: the setting retention_megabytes.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @journal_option
@@ -95,7 +95,7 @@ def prune(
     import msgspec
 
     from wattloom.cli.printing import print_json
-    from wattloom.local.records import prune as removed
+    from wattloom.journal.questions import prune as removed
 
     found = removed(journal, older_than_days=older_than, larger_than_mb=larger_than, dry_run=dry_run)
     if as_json:
@@ -162,7 +162,7 @@ def _went(each: "PruneInfo", dry_run: bool) -> str:
     word = "run" if len(each.runs) == 1 else "runs"
     numbers = ", ".join(map(str, each.runs[:10])) + (", ..." if len(each.runs) > 10 else "")
     if dry_run:
-        return f"{each.journal}: {len(each.runs):,} {word} would go ({numbers}), {_size(each.bytes)} of log"
+        return f"{each.journal}: {len(each.runs):,} {word} would go ({numbers}), {_size(each.bytes)}"
     return f"{each.journal}: {len(each.runs):,} {word} removed ({numbers}), {_size(each.bytes)} freed"
 
 

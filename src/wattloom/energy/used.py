@@ -18,6 +18,8 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     joules_squared: float = 0.0
     metered: int = 0
     """How many of the calls have joules."""
+    core_s: float = 0.0
+    """Seconds times the cores asked for."""
 
     def __add__(self, other: "Used") -> "Used":
         return Used(*(getattr(self, field) + getattr(other, field) for field in self.__struct_fields__))

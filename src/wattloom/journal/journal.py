@@ -22,6 +22,7 @@ from wattloom.journal.lock import Lock
 from wattloom.journal.pending import Pending
 from wattloom.journal.retention import Retention, clear_away, let_go
 from wattloom.journal.schema import Durability, connect
+from wattloom.journal.size import WRITTEN
 from wattloom.journal.spool import Spool, spool_path
 from wattloom.scheduling.log import Header
 from wattloom.scheduling.stored_log import rows_of
@@ -29,8 +30,7 @@ from wattloom.scheduling.stored_log import rows_of
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 TIDYING_S: Final = 0.05
 """Time that is spent on tidying up when a journal is opened."""
-SIZE: Final = "SELECT sum(length(records)) FROM log WHERE id BETWEEN ? AND ?"
-LOOKED_AT: Final = f"UPDATE runs SET unfinished = ?, bytes = ({SIZE}) WHERE run = ?"
+LOOKED_AT: Final = f"UPDATE runs SET unfinished = ?, bytes = {WRITTEN} WHERE run = ?"
 CALLS: Final = msgspec.msgpack.Encoder()
 JSON: Final = msgspec.json.Encoder()
 
@@ -53,8 +53,10 @@ class Journal:
         self.program: Final = program
         self.run: int | None = None
         """The run that is being written."""
-        self.run_bytes = 0
-        """Of its log, on disk: a program that never ends may begin a new run when this is large and nothing is open."""
+        self._written = 0
+        """Of its log, output and results, on disk."""
+        self._new_functions = 0
+        """Bytes of functions that were not in the journal before this run."""
         self._lock: Final = lock
         self._connection: sqlite3.Connection | None = connection
         self._pending = Pending()
@@ -116,7 +118,7 @@ class Journal:
         assert cursor.lastrowid is not None
         self.run = cursor.lastrowid
         self._row = self._chunk = rows_of(self.run)[0]
-        self.run_bytes = 0
+        self._written = self._new_functions = 0
         self._functions.clear()
         self._lock.sign(self.run)
         return self.run
@@ -126,7 +128,7 @@ class Journal:
         run = self._current()
         self.commit()
         self._pending.change(
-            "UPDATE runs SET ended = ?, unfinished = ?, bytes = ? WHERE run = ?", ended, unfinished, self.run_bytes, run
+            "UPDATE runs SET ended = ?, unfinished = ?, bytes = ? WHERE run = ?", ended, unfinished, self._written, run
         )
         self.commit()
         self.run = None
@@ -140,7 +142,7 @@ class Journal:
             for run in recovery.runs_to_recover(connection, self.run):
                 left = recovery.unfinished_of(connection, run, _boot())
                 found += left
-                self._pending.change(LOOKED_AT, len(left), *rows_of(run), run)
+                self._pending.change(LOOKED_AT, len(left), run)
         except sqlite3.Error as problem:
             raise errors.of_sqlite(self.path, problem) from problem
         return found
@@ -188,6 +190,13 @@ class Journal:
         self._pending.learned[function, machine] = JSON.encode(figures)
 
     @property
+    def run_bytes(self) -> int:
+        """By which this run has made the journal larger, but for payloads, which go by themselves: a program that never
+        ends may begin a new run when this is large and nothing is open. Functions that earlier runs kept are not
+        counted again: a large one would make every run a long one."""
+        return self._written + self._new_functions
+
+    @property
     def pending_bytes(self) -> int:
         """How much of the log and of payloads waits for a commit."""
         return self._pending.size()
@@ -202,6 +211,7 @@ class Journal:
         row = self._row + 1 if pending.records else None
         try:
             connection.execute("BEGIN IMMEDIATE")
+            new_functions = pending.new_functions(connection)
             pending.write(connection, row)
             connection.execute("COMMIT")
         except BaseException as problem:
@@ -211,7 +221,8 @@ class Journal:
             raise
         if row is not None:
             self._row = row
-            self.run_bytes += sum(map(len, pending.records))
+        self._written += pending.lasting()
+        self._new_functions += new_functions
         self._pending = Pending()
 
     # -- what is read ------------------------------------------------------------------------------------------------

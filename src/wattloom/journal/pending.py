@@ -43,6 +43,20 @@ class Pending:
     def size(self) -> int:
         return sum(map(len, self.records)) + sum(map(len, self.payloads.values()))
 
+    def lasting(self) -> int:
+        """Bytes that stay as long as the run does: of lines, results and output."""
+        results = sum(len(each.body) for each in self.results.values())
+        return sum(map(len, self.records)) + results + sum(map(len, self.output.values()))
+
+    def new_functions(self, connection: sqlite3.Connection) -> int:
+        """Bytes of functions that are not in the journal yet."""
+        known = "SELECT 1 FROM functions WHERE digest = ?"
+        return sum(
+            len(blob)
+            for digest, (_, _, blob) in self.functions.items()
+            if connection.execute(known, (digest,)).fetchone() is None
+        )
+
     def forget(self, chunk: int) -> None:
         """A chunk that came and went between two commits is never written: its calls' ends are in the same commit."""
         if self.payloads.pop(chunk, None) is None:

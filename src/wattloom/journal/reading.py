@@ -13,7 +13,8 @@ import msgspec
 
 from wattloom.errors import LogError
 from wattloom.journal.lock import holder_of
-from wattloom.scheduling.stored_log import is_journal, read_only, rows_of
+from wattloom.journal.size import sizes
+from wattloom.scheduling.stored_log import is_journal, read_only
 
 RunState = Literal["running", "ended", "cut off", "taken over"]
 
@@ -33,7 +34,7 @@ class Run(msgspec.Struct, frozen=True):
     pid: int
     policy: str
     bytes: int
-    """Of its log."""
+    """Of its log, and of what it keeps."""
 
 
 def runs(path: Path) -> list[Run]:
@@ -41,15 +42,15 @@ def runs(path: Path) -> list[Run]:
     holder = holder_of(path)
     with _reading(path) as connection:
         rows = connection.execute(
-            "SELECT run, began, ended, unfinished, taken_over, program, pid, header, bytes FROM runs ORDER BY run"
+            "SELECT run, began, ended, unfinished, taken_over, program, pid, header FROM runs ORDER BY run"
         ).fetchall()
-        sizes = [_size(connection, row[0]) if row[-1] is None else row[-1] for row in rows]
+        size = sizes(connection)
     found = []
-    for size, (run, began, ended, unfinished, taken_over, program, pid, header, _) in zip(sizes, rows, strict=True):
+    for run, began, ended, unfinished, taken_over, program, pid, header in rows:
         under_way = holder is not None and run == holder.run
         state = _state(under_way, ended, unfinished, taken_over)
         policy = msgspec.json.decode(header).get("policy", "")
-        found.append(Run(run, began, ended, state, unfinished, program, pid, policy, size))
+        found.append(Run(run, began, ended, state, unfinished, program, pid, policy, size.get(run, 0)))
     return found
 
 
@@ -77,13 +78,6 @@ def _state(under_way: bool, ended: float | None, unfinished: int | None, taken_o
     if under_way:
         return "running"
     return "ended" if unfinished == 0 else "cut off"
-
-
-def _size(connection: sqlite3.Connection, run: int) -> int:
-    size: int = connection.execute(
-        "SELECT coalesce(sum(length(records)), 0) FROM log WHERE id BETWEEN ? AND ?", rows_of(run)
-    ).fetchone()[0]
-    return size
 
 
 @contextmanager

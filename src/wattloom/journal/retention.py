@@ -17,6 +17,7 @@ from wattloom.journal import errors
 from wattloom.journal.lock import Lock
 from wattloom.journal.recovery import CUT_OFF
 from wattloom.journal.schema import connect
+from wattloom.journal.size import sizes
 from wattloom.scheduling.stored_log import ROWS_PER_RUN, rows_of
 
 DAY_S: Final = 86_400.0
@@ -33,7 +34,7 @@ class Retention(msgspec.Struct, frozen=True):
     days: float = 14.0
     """Since the run ended."""
     megabytes: float = 512.0
-    """Of the logs of all runs together."""
+    """Of all runs together: their logs, functions, payloads, results and output."""
     force: bool = False
     """Remove runs with unfinished tasks too. They are forgotten then."""
 
@@ -70,7 +71,7 @@ def let_go(connection: sqlite3.Connection, path: Path, retention: Retention, now
         connection.execute("BEGIN IMMEDIATE")
         gone = [run for run, _, _, _ in too_much(_known(connection), retention, now)]
         for run in gone:
-            for table in ("output", "functions", "runs"):
+            for table in ("output", "functions", "results", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         connection.execute("DELETE FROM results WHERE time < ?", (now - retention.days * DAY_S,))
         connection.execute("COMMIT")
@@ -97,7 +98,7 @@ def clear_away(connection: sqlite3.Connection, path: Path, seconds: float) -> bo
 
 
 Kept = tuple[int, float, int, bool]
-"""A run, when it ended (or began), the bytes of its log, and whether it has unfinished tasks that nobody took over."""
+"""A run, when it ended (or began), its bytes, and whether it has unfinished tasks that nobody took over."""
 
 
 def too_much(known: list[Kept], retention: Retention, now: float) -> list[Kept]:
@@ -114,9 +115,9 @@ def too_much(known: list[Kept], retention: Retention, now: float) -> list[Kept]:
 
 
 def _known(connection: sqlite3.Connection) -> list[Kept]:
-    return connection.execute(
-        f"SELECT run, coalesce(ended, began), coalesce(bytes, 0), {CUT_OFF} FROM runs ORDER BY run"
-    ).fetchall()
+    size = sizes(connection)
+    rows = connection.execute(f"SELECT run, coalesce(ended, began), {CUT_OFF} FROM runs ORDER BY run")
+    return [(run, ended, size[run], bool(cut_off)) for run, ended, cut_off in rows]
 
 
 # -- rows and pages ----------------------------------------------------------------------------------------------------

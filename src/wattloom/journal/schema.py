@@ -28,7 +28,7 @@ CREATE TABLE runs (
     began REAL NOT NULL,            -- unix time of the log's second 0
     ended REAL,                     -- unix time; NULL: it goes on, or was cut off
     unfinished INTEGER,             -- tasks left when it ended
-    bytes INTEGER,                  -- of its log; NULL: it goes on, or was cut off
+    bytes INTEGER,                  -- of its log, output and results; NULL: it goes on, or was cut off
     taken_over INTEGER,             -- the run that took its unfinished tasks over
     program TEXT NOT NULL,
     pid INTEGER NOT NULL,

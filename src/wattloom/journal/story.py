@@ -53,8 +53,15 @@ class Story:
         self.seconds: float | None = None
         """As the backend reported them."""
         self.joules: float | None = None
+        """Of all attempts."""
         self.spread_j: float | None = None
         self.provenance = ""
+
+    def pay(self, joules: float, spread_j: float, provenance: str) -> None:
+        """For one attempt. Spreads are added as they are, as for futures: errors of one meter go the same way."""
+        self.joules = (self.joules or 0.0) + joules
+        self.spread_j = (self.spread_j or 0.0) + spread_j
+        self.provenance = provenance
 
     def submission(self) -> Task:
         """The task as it was submitted."""
@@ -97,6 +104,7 @@ class _Finished(_OfTask, gc=False):
 class _Failed(_OfTask, gc=False):
     kind: str = "function"
     message: str = ""
+    cpu_s: float | None = None
 
 
 class _Refused(_Moment, gc=False):
@@ -144,7 +152,7 @@ class Stories:
         self._functions: Final[dict[str, dict[str, Any]]] = {}
         self._places = 0
         self._unpaid: Final[dict[str, list[tuple[Story, float]]]] = {}
-        """Short tasks that have ended, by node, with their CPU seconds: the next reading says what these cost."""
+        """Short attempts that have ended, by node, with their CPU seconds: the next reading says what these cost."""
         self._events: Final[dict[bytes, _Taker]] = {
             b"task-submitted": self._submitted,
             b"task-orphaned": self._submitted,
@@ -210,14 +218,19 @@ class Stories:
         if (story := self.open.pop(event.task, None)) is not None:
             story.outcome, story.ended, story.seconds = "finished", event.time, event.seconds
             story.message = ""
-            if event.cpu_s is not None:
-                self._unpaid.setdefault(story.node, []).append((story, event.cpu_s))
+            self._owe(story, event.cpu_s)
 
     def _failed(self, event: _Failed) -> None:
         if (story := self.open.get(event.task)) is not None:
             story.failures += event.kind == "function"
             story.message = event.message
             story.on_node = False
+            self._owe(story, event.cpu_s)
+
+    def _owe(self, story: Story, cpu_s: float | None) -> None:
+        """None: the attempt has a figure of its own."""
+        if cpu_s is not None:
+            self._unpaid.setdefault(story.node, []).append((story, cpu_s))
 
     def _returned(self, event: _OfTask) -> None:
         if (story := self.open.get(event.task)) is not None:
@@ -245,12 +258,10 @@ class Stories:
     def _usage_arrived(self, event: _Usage) -> None:
         for name, (joules, spread) in event.tasks.items():
             if (story := self.by_task.get(name)) is not None:
-                story.joules, story.spread_j, story.provenance = joules, spread, event.provenance
+                story.pay(joules, spread, event.provenance)
         each, spread, clock = event.cpu_second
         for story, cpu_s in self._unpaid.pop(event.node, ()):
-            if story.joules is None:
-                story.joules, story.spread_j = cpu_s * each, cpu_s * spread + clock
-                story.provenance = event.provenance
+            story.pay(cpu_s * each, cpu_s * spread + clock, event.provenance)
 
     # -- instructions ------------------------------------------------------------------------------------------------
 

@@ -109,12 +109,19 @@ class Books:
         """A function that is called for the first time in this run, with what earlier runs have shown of it."""
         instructions = self.tell(ev.FunctionDefined(now, function))
         for machine in machines:
-            known = self.journal.learned(function.name, machine)
-            if known is not None:
-                used = msgspec.convert(known, Used)
+            used = self._known(function.name, machine)
+            if used is not None:
                 self._learned[function.name, machine] = used
                 instructions += self.tell(ev.FunctionLearned(now, function.name, machine, used))
         return instructions
+
+    def _known(self, function: str, machine: str) -> Used | None:
+        """What earlier runs have shown; None: nothing, or nothing that this version understands."""
+        try:
+            used = msgspec.convert(self.journal.learned(function, machine), Used)
+        except msgspec.ValidationError:
+            return None
+        return used if used.problem() is None else None
 
     def learn(self, function: str, machine: str, used: Used) -> None:
         """Calls ended: remember what they took, for later runs too."""

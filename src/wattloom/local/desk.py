@@ -32,8 +32,8 @@ class Desk(Protocol):
     def busy(self, worker: WorkerProcess, now: float) -> None:
         """It was given something to do."""
 
-    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float) -> None:
-        """A call of its came to an end, and is not with it any more."""
+    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float, finished: bool) -> None:
+        """A call of its came to an end, and is not with it any more. `finished`: with a result."""
 
     def node_mode(self, node: str, mode: str, now: float) -> None:
         """A node sleeps (`asleep`), wakes up (`waking`), or is up (`awake`)."""

@@ -8,6 +8,7 @@ from typing import Final
 from weakref import ref
 
 from wattloom.energy.forecast import Unknown
+from wattloom.energy.measured import Energy
 from wattloom.energy.used import Used
 from wattloom.local.desk import Told
 from wattloom.local.future import Reading, TaskFuture
@@ -17,10 +18,12 @@ from wattloom.metering.account import Account
 from wattloom.metering.usage import Usage
 from wattloom.scheduling import events as ev
 
-READ_EVERY_S: Final = 0.25
+READ_EVERY_S: Final = 0.5
 """While calls run."""
 SHORT_S: Final = 0.01
 """Calls shorter than this pay by their interval's tariff; longer ones are worth a figure of their own."""
+FLUSH_S: Final = 0.006
+"""A worker keeps its results so long at most: what it makes now may have begun so much before its last word."""
 READ_AFTER_S: Final = 0.05
 """After the last call has ended."""
 
@@ -34,7 +37,8 @@ class EnergyDesk:
         self._waiting: dict[str, ref[TaskFuture]] = {}
         """Ended calls whose joules are not known yet."""
         self._seconds: dict[str, list[float]] = {}
-        """By function, of calls that ended since the last good reading: calls, seconds, seconds squared."""
+        """By function, of calls that finished since the last good reading: calls, seconds, seconds squared, and seconds
+        times the cores asked for."""
         self.due: float | None = None
         """When the meter is read next; None: nothing runs."""
         self._readers: list[Reading] = []
@@ -45,26 +49,37 @@ class EnergyDesk:
         self.account.sample(now)
         self._read_at = now
 
-    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float) -> None:
+    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float, finished: bool) -> None:
         """A call came to its end."""
+        future = job.future
         tariff = None
-        if seconds < SHORT_S and job.future._energy is None:
+        if seconds < SHORT_S and future._energy is None and not future._owed:
             tariff = self.account.ended_short(worker.pid, job.function, cpu_s)
         if tariff is not None:
-            job.future._energy = cpu_s
-            job.future._tariff = tariff
+            future._energy = cpu_s
+            future._tariff = tariff
             job.cpu_s = cpu_s
         else:
             self.account.ended(worker.pid, job.task.id, job.function, cpu_s)
-            self._waiting[job.task.id] = ref(job.future)
+            self._owe(job)
+        if self.due is None:
+            self.due = now + READ_AFTER_S
+        if finished:
+            self._count(job, seconds)
+
+    def _owe(self, job: Job) -> None:
+        """It will have a figure of its own when the meter is read, beside those of earlier attempts."""
+        job.future._owed = 1
+        self._waiting[job.task.id] = ref(job.future)
+
+    def _count(self, job: Job, seconds: float) -> None:
         sums = self._seconds.get(job.function)
         if sums is None:
-            sums = self._seconds[job.function] = [0, 0.0, 0.0]
+            sums = self._seconds[job.function] = [0, 0.0, 0.0, 0.0]
         sums[0] += 1
         sums[1] += seconds
         sums[2] += seconds * seconds
-        if self.due is None:
-            self.due = now + READ_AFTER_S
+        sums[3] += seconds * job.cpu
 
     def worker_started(self, worker: WorkerProcess) -> None:
         self.account.worker_started(worker.pid)
@@ -74,7 +89,7 @@ class EnergyDesk:
         if worker.sent:
             job = worker.sent[0]
             self.account.running(worker.pid, job.task.id, job.function)
-            self._waiting[job.task.id] = ref(job.future)
+            self._owe(job)
             self.due = now
         self.account.worker_gone(worker.pid)
 
@@ -98,7 +113,8 @@ class EnergyDesk:
         """Read the meter, hand the figures out, and say what the engine is to be told."""
         for worker in busy:
             job = worker.sent[0]
-            self.account.running(worker.pid, job.task.id, job.function)
+            since = max(job.sent_at, worker.ended_at - FLUSH_S)
+            self.account.running(worker.pid, job.task.id, job.function, now - since)
         usage = self.account.sample(now)
         self._read_at = now
         self.due = now + READ_EVERY_S if busy else None
@@ -132,21 +148,23 @@ class EnergyDesk:
             found = waiting.pop(task, None)
             future = found() if found is not None else None
             if future is not None:
-                before = future._energy  # of an attempt that failed
-                if isinstance(before, tuple):
-                    joules, spread = joules + before[0], spread + before[1]
+                before = future._known_energy()  # of an attempt that failed
+                if isinstance(before, Energy):
+                    joules, spread = joules + before.joules, spread + before.spread
                 future._energy = (joules, spread, provenance)
+                future._owed = 0
         for task in usage.unknown:
             found = waiting.pop(task, None)
             future = found() if found is not None else None
             if future is not None:
                 future._energy = Unknown(usage.problem)
+                future._owed = 0
 
     def _used(self, usage: Usage) -> dict[str, Used]:
         seconds, self._seconds = self._seconds, {}
         found: dict[str, Used] = {}
-        for function, (calls, total, squared) in seconds.items():
+        for function, (calls, total, squared, core_s) in seconds.items():
             metered, joules, joules_squared = usage.functions.get(function, (0, 0.0, 0.0))
             metered = min(metered, int(calls))
-            found[function] = Used(int(calls), total, squared, joules, joules_squared, metered)
+            found[function] = Used(int(calls), total, squared, joules, joules_squared, metered, core_s)
         return found

@@ -4,8 +4,12 @@ Owns these errors. What the function itself raised is passed on as it is.
 """
 
 from concurrent.futures import BrokenExecutor
+from typing import Final
 
 from wattloom.errors import WattloomError
+
+LONGEST: Final = 500
+"""Letters of a message that are kept."""
 
 
 class TaskError(WattloomError):
@@ -49,3 +53,17 @@ class RemoteTraceback(Exception):
 
     def __str__(self) -> str:
         return f'\n"""\n{self.args[0]}"""'
+
+
+def in_words(problem: BaseException) -> str:
+    """One line on somebody else's exception, whatever it does when it is asked."""
+    try:
+        lines = str(problem).splitlines()
+    except Exception:
+        lines = ["(what it says cannot be read)"]
+    return clean(f"{type(problem).__name__}: {lines[0] if lines else ''}"[:LONGEST])
+
+
+def clean(text: str) -> str:
+    """Text that can be written: what is no character becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()

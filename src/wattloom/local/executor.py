@@ -33,7 +33,15 @@ from wattloom.local.job import Job
 from wattloom.local.many import Many, chunks, one_by_one
 from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
 from wattloom.local.options import Options
-from wattloom.local.packing import Packed, named_arguments, pack_call, pack_whole, size_class, who_cannot_be_sent
+from wattloom.local.packing import (
+    Packed,
+    digest_of,
+    named_arguments,
+    pack_call,
+    pack_whole,
+    size_class,
+    who_cannot_be_sent,
+)
 from wattloom.local.recovery import recovered
 from wattloom.local.virtual_desk import VirtualDesk
 from wattloom.metering.account import Account
@@ -82,6 +90,8 @@ class Executor(BaseExecutor):
         self._defined: Final[dict[str, Function]] = {}
         self._lock: Final = threading.Lock()
         self._numbers: Final = count(1)
+        self._checked: Options = PLAIN
+        """The options that were given last, which most calls have in common."""
         self._began: Final = time.monotonic()
         first = b"" if initializer is None else pack_whole((initializer, initargs))
         spec, new_policy = _policy(policy if policy is not None else settings.policy)
@@ -122,12 +132,13 @@ class Executor(BaseExecutor):
         self, options: Options, fn: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> TaskFuture:
         """The same with needs and wishes (see `wattloom.function`)."""
+        if options is not self._checked:
+            options.check()
+            self._checked = options
         kwargs = kwargs or {}
         dispatcher = self._dispatcher
         if dispatcher.closed:
-            raise RuntimeError("cannot schedule new futures after shutdown")
-        if dispatcher.broken is not None:
-            raise dispatcher.broken
+            raise dispatcher.broken or RuntimeError("cannot schedule new futures after shutdown")
         number = next(self._numbers)
         name = f"{self._prefix}{number}"
         future = TaskFuture(name, number)
@@ -150,10 +161,12 @@ class Executor(BaseExecutor):
             spool,
         )
         job.timeout, job.key, job.cpu = options.timeout, options.key, options.cpu
+        if options.key:
+            job.args_digest = digest_of(packed.body, packed.raw)
         future._dispatcher = dispatcher
-        with self._lock:
+        with dispatcher.lock:
             if dispatcher.closed:
-                raise RuntimeError("cannot schedule new futures after shutdown")
+                raise dispatcher.broken or RuntimeError("cannot schedule new futures after shutdown")
             dispatcher.post(dispatcher.submit, job)
         if dispatcher.broken is not None and not future.done():
             future.set_exception(dispatcher.broken)
@@ -238,19 +251,17 @@ class Executor(BaseExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more calls. Those under way, and without `cancel_futures` those waiting, are still made."""
-        with self._lock:
-            closed, self._dispatcher.closed = self._dispatcher.closed, True
+        news = self._dispatcher.close()
         if cancel_futures:
             self._dispatcher.post(self._dispatcher.cancel_waiting, None)
-        if not closed:
+        if news:
             self._dispatcher.post(self._dispatcher.stop, False)
         if wait:
             _join(self._dispatcher)
 
     def kill_workers(self) -> None:
         """End all at once: calls that run are cut off, those waiting are cancelled."""
-        with self._lock:
-            self._dispatcher.closed = True
+        self._dispatcher.close()
         _kill(self._dispatcher)
 
     def __exit__(
@@ -394,7 +405,7 @@ def _finish_all() -> None:
     """Before the interpreter ends, what was submitted is finished, as with the standard library's executors."""
     interrupted = isinstance(getattr(sys, "last_value", None), KeyboardInterrupt)
     for dispatcher in list(_LIVE):
-        dispatcher.closed = True
+        dispatcher.close()
         if interrupted:
             _kill(dispatcher)
         else:

@@ -19,6 +19,8 @@ CALLS: Final = 3
 """To the worker: calls to make, in this order."""
 PURGE: Final = 4
 """To the worker: forget the calls up to this number that have not begun."""
+FORGET: Final = 9
+"""To the worker: a function that is not likely to be called again."""
 STOP: Final = 5
 """To the worker: end when nothing is left to do."""
 READY: Final = 6
@@ -38,14 +40,14 @@ UNSENDABLE: Final = 3
 class Hello(msgspec.Struct, array_like=True):
     """How a worker begins."""
 
-    path: list[str]
-    folder: str
+    path: list[bytes]
+    folder: bytes
     progress: str
     spool: str
     run: int
     initializer: bytes
     """Pickled (function, arguments); empty: none."""
-    environment: dict[str, str]
+    environment: list[tuple[bytes, bytes]]
     cores: list[int]
     """It runs on these alone; empty: on all."""
     slowdown: float

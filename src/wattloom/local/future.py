@@ -6,6 +6,7 @@ Owns the future and the question for its joules. It is set by the dispatcher.
 import threading
 from concurrent.futures import Future
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 METERED_WITHIN_S: Final = 10.0
 """So long `energy` waits for the meter."""
 DONE: Final = (FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED)
-CONDITIONS: Final = tuple(threading.Condition() for _ in range(61))
-"""Shared by all futures: enough that hardly anybody is woken for another's."""
+_LOCK: Final = threading.RLock()
+CONDITIONS: Final = tuple(threading.Condition(_LOCK) for _ in range(61))
+"""Shared by all futures: enough that hardly anybody is woken for another's. They have one lock, because `wait` and
+`as_completed` take those of several futures at a time, in the order of the futures."""
 
 
 class TaskFuture(Future[Any]):
@@ -34,6 +37,8 @@ class TaskFuture(Future[Any]):
     _energy: tuple[float, float, Provenance] | float | Unknown | None = None
     """Its joules; or, of a short call, its CPU seconds, for which it pays by the tariff."""
     _tariff: Tariff | None = None
+    _owed: int = 0
+    """Attempts that have ended and whose joules are not known yet."""
     _dispatcher: "Dispatcher | None" = None
     """Whom to ask for a reading, and to tell that it was cancelled."""
 
@@ -87,7 +92,7 @@ class TaskFuture(Future[Any]):
         `result` does."""
         if not self.done():
             self.exception()
-        found = self._known_energy()
+        found = None if self._owed else self._known_energy()
         if found is None and self._dispatcher is not None and not self.cancelled():
             self._dispatcher.meter_now(self)
             found = self._known_energy()
@@ -110,3 +115,10 @@ class Reading:
     def __init__(self, future: TaskFuture) -> None:
         self.future: Final = future
         self.done: Final = threading.Event()
+
+
+def tell_waiters(future: TaskFuture) -> None:
+    """It was cancelled: those who wait for it in `wait` and `as_completed` are told once."""
+    with suppress(RuntimeError):
+        if future._state == CANCELLED:
+            future.set_running_or_notify_cancel()

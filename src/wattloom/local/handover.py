@@ -10,13 +10,16 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from secrets import token_hex
+from selectors import EVENT_READ, DefaultSelector
 from subprocess import DEVNULL
-from threading import Thread
+from threading import Event, RLock, Thread
 from typing import Final
 
 CREDENTIALS: Final = struct.Struct("3i")
 STREAMS: Final = 3
 PATIENCE_S: Final = 10.0
+TRY_AGAIN_S: Final = 0.05
+"""When a worker could not be let in: for want of descriptors, mostly, and others may give some back."""
 
 
 class Handed:
@@ -68,48 +71,75 @@ class Handover:
         self.name: Final = f"wattloom-{os.getpid()}-{token_hex(8)}"
         self.asked: int = 0
         """The signal that was passed on last."""
-        self._workers: Final[list[socket.socket]] = []
+        self.begun: bool = False
+        """Whether a worker has ever come for the streams."""
+        self._workers: Final[set[socket.socket]] = set()
+        """Those that have not gone."""
+        self._changing: Final = RLock()
+        """Held while one comes or goes. A signal handler may interrupt another: both are of one thread."""
+        self._closing: Final = Event()
         self._nothing: Final = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._streams: Final = [self._usable_input(), self._usable(1), self._usable(2)]
         self._door: Final = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._door.setblocking(False)
         self._door.bind(_address(self.name))
         self._door.listen()
+        self._selector: Final = DefaultSelector()
+        self._selector.register(self._door, EVENT_READ)
         self._thread: Final = Thread(target=self._serve, name="wattloom-handover", daemon=True)
         self._thread.start()
-
-    @property
-    def begun(self) -> bool:
-        """Whether a worker has come for the streams."""
-        return bool(self._workers)
 
     def signal(self, number: int) -> None:
         """To every command that runs, and to those that would begin later. May be called by a signal handler."""
         self.asked = number
-        for worker in list(self._workers):
-            with suppress(OSError):
-                worker.send(bytes([number]))
+        with self._changing:
+            for worker in list(self._workers):
+                with suppress(OSError):
+                    worker.send(bytes([number]))
 
     def close(self) -> None:
+        self._closing.set()
         with suppress(OSError):
             self._door.shutdown(socket.SHUT_RDWR)
         self._thread.join()
+        self._selector.close()
         self._door.close()
         for worker in self._workers:
             worker.close()
         os.close(self._nothing)
 
     def _serve(self) -> None:
-        while True:
-            try:
-                worker, _ = self._door.accept()
-            except OSError:
-                return
-            if not _is_ours(worker):
-                worker.close()
-                continue
-            self._workers.append(worker)  # before the signal is looked at: none is lost in between
-            with suppress(OSError):
-                socket.send_fds(worker, [bytes([self.asked])], self._streams)
+        while not self._closing.is_set():
+            for key, _ in self._selector.select():
+                if isinstance(key.data, socket.socket):
+                    self._let_go(key.data)
+                else:
+                    self._let_in()
+
+    def _let_in(self) -> None:
+        try:
+            worker, _ = self._door.accept()
+        except BlockingIOError:  # it went away again
+            return
+        except OSError:  # it waits at the door until somebody gives a descriptor back; or the door was shut
+            self._closing.wait(TRY_AGAIN_S)
+            return
+        if not _is_ours(worker):
+            worker.close()
+            return
+        with self._changing:
+            self._workers.add(worker)  # before the signal is looked at: none is lost in between
+            self.begun = True
+            self._selector.register(worker, EVENT_READ, worker)
+        with suppress(OSError):
+            socket.send_fds(worker, [bytes([self.asked])], self._streams)
+
+    def _let_go(self, worker: socket.socket) -> None:
+        """It never writes: there is something to read when its command has ended."""
+        with self._changing:
+            self._selector.unregister(worker)
+            self._workers.discard(worker)
+            worker.close()
 
     def _usable(self, descriptor: int) -> int:
         try:

@@ -47,6 +47,10 @@ class Options(msgspec.Struct, frozen=True):
         problem = task_problem(task) or self.requirements.problem()
         if problem is not None:
             raise InputError(problem[0], problem[1])
+        try:
+            self.key.encode()
+        except UnicodeEncodeError as wrong:
+            raise InputError("key", "holds something that is no character") from wrong
         if self.timeout is not None and not 0.0 < self.timeout < float("inf"):
             raise InputError("timeout", f"must be seconds, more than 0, not {self.timeout}")
 

@@ -22,7 +22,8 @@ import msgspec
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.errors import InputError
-from wattloom.journal.listing import list_tasks
+from wattloom.journal.listing import Row, list_tasks
+from wattloom.journal.reading import runs
 from wattloom.local.command import CANNOT_RUN, GRACE_S, PASSED_ON, SIGNALLED, TIMED_OUT, Command, CommandFailed
 from wattloom.local.decorator import RemoteFunction, function
 from wattloom.local.errors import TaskTimeout
@@ -185,8 +186,7 @@ def _one_after_the_other(submit: Callable[[], TaskFuture], repeat: int) -> Itera
 
 
 def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 0) -> Ran:
-    run = int(futures[0].task_id.partition("-")[0])
-    rows = {row.task: row for row in list_tasks(executor.journal, run=run)}
+    rows = _rows(executor.journal, futures)
     calls = []
     for future in futures:
         row, failed = rows.get(future.task_id), _error_of(future)
@@ -200,6 +200,13 @@ def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 
         error = CommandFailed(SIGNALLED + asked, problem)
     value = None if error is not None else futures[-1].result()
     return Ran(what, str(executor.journal), calls, value, error, _exit_code(error))
+
+
+def _rows(journal: Path, futures: list[TaskFuture]) -> dict[str, Row]:
+    """They may be in several runs: the executor begins another when one has become long."""
+    first = int(futures[0].task_id.partition("-")[0])
+    ours = [run.run for run in runs(journal) if run.run >= first]
+    return {row.task: row for run in ours for row in list_tasks(journal, run=run)}
 
 
 def _error_of(future: TaskFuture) -> BaseException | None:

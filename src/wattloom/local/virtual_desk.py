@@ -35,14 +35,14 @@ class VirtualMeter:
         self.seconds: float = 0.0
         self.idle_j: float = 0.0
         self.active_j: float = 0.0
-        self.lost_j: float = 0.0
-        """Of calls that were cut off."""
         self.ended: dict[str, tuple[float, float]] = {}
         self.used: dict[str, Used] = {}
 
     def set_mode(self, mode: str, now: float) -> None:
         self.advance(now)
         profile, machine = self._machine.profile, self._machine
+        if mode == "waking" and profile.wake_s <= 0.0:
+            self.idle_j += profile.wake_j
         waking_w = profile.wake_j / profile.wake_s if profile.wake_s > 0.0 else machine.idle_w
         self._floor_w = {"asleep": machine.sleep_w, "waking": waking_w}.get(mode, machine.idle_w)
 
@@ -84,14 +84,14 @@ class VirtualMeter:
             self.seconds,
             self.idle_j + self.active_j,
             self.idle_j,
-            self.lost_j,
-            self.active_j - ended_j - self.lost_j,
+            0.0,
+            self.active_j - ended_j,
             "modelled",
             self.used,
             self.ended,
         )
         used = self.used
-        self.seconds = self.idle_j = self.active_j = self.lost_j = 0.0
+        self.seconds = self.idle_j = self.active_j = 0.0
         self.ended, self.used = {}, {}
         return event, used
 
@@ -101,7 +101,6 @@ class VirtualDesk:
 
     def __init__(self, nodes: list[LocalNode]) -> None:
         self._meters: Final = {node.name: VirtualMeter(node) for node in nodes}
-        self._cpu: Final[dict[str, int]] = {}
         self.due: float | None = None
 
     def begin(self, now: float) -> None:
@@ -112,9 +111,9 @@ class VirtualDesk:
         """Workers cost nothing here: only calls do."""
 
     def worker_gone(self, worker: WorkerProcess, now: float) -> None:
-        meter = self._meters[worker.node]
-        for job in worker.sent:
-            meter.lost_j += meter.end(job.task.id, now) or 0.0
+        """What it was at is paid for all the same."""
+        if worker.sent:
+            self._charge(worker, worker.sent[0], now)
 
     def busy(self, worker: WorkerProcess, now: float) -> None:
         """Its first call runs."""
@@ -123,17 +122,26 @@ class VirtualDesk:
         if self.due is None:
             self.due = now + READ_EVERY_S
 
-    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float) -> None:
+    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float, finished: bool) -> None:
         """And the next one begins."""
-        meter = self._meters[worker.node]
-        joules = meter.end(job.task.id, now) or 0.0
-        spread = joules * meter.error
-        meter.ended[job.task.id] = (joules, spread)
-        one = Used(1, seconds, seconds * seconds, joules, joules * joules, 1)
-        meter.used[job.function] = meter.used.get(job.function, Used()) + one
-        job.future._energy = (joules, spread, "modelled")
+        joules = self._charge(worker, job, now)
+        if finished:
+            used = self._meters[worker.node].used
+            one = Used(1, seconds, seconds * seconds, joules, joules * joules, 1, seconds * job.cpu)
+            used[job.function] = used.get(job.function, Used()) + one
         if worker.sent:
             self.busy(worker, now)
+
+    def _charge(self, worker: WorkerProcess, job: Job, now: float) -> float:
+        """What an attempt cost, beside earlier ones."""
+        meter = self._meters[worker.node]
+        joules = meter.end(job.task.id, now) or 0.0
+        before = meter.ended.get(job.task.id, (0.0, 0.0))
+        meter.ended[job.task.id] = (before[0] + joules, before[1] + joules * meter.error)
+        spent = job.future._energy
+        earlier = spent if isinstance(spent, tuple) else (0.0, 0.0, "modelled")
+        job.future._energy = (earlier[0] + joules, earlier[1] + joules * meter.error, "modelled")
+        return joules
 
     def node_mode(self, node: str, mode: str, now: float) -> None:
         self._meters[node].set_mode(mode, now)

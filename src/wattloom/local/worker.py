@@ -14,6 +14,7 @@ import socket
 import sys
 import traceback
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import perf_counter, process_time, sleep
@@ -109,6 +110,9 @@ class Output(io.TextIOBase):
     def encoding(self) -> str:  # type: ignore[override]
         return str(self._stream.encoding)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
 
 class Worker:
     """One worker's life."""
@@ -118,6 +122,8 @@ class Worker:
         self._inbox: Final = frames.Inbox()
         self._calls: Final[deque[CallFrame]] = deque()
         self._functions: Final[dict[int, Any]] = {}
+        self._forget: Final[set[int]] = set()
+        """Functions to be dropped when no call is waiting."""
         self._ended: list[EndFrame] = []
         self._sending: Final = Lock()
         self._unsent: Final = Event()
@@ -140,6 +146,8 @@ class Worker:
         while True:
             while not self._calls:
                 self._send()
+                while self._forget:
+                    self._functions.pop(self._forget.pop(), None)
                 if self._stopping:
                     return
                 self._read(blocking=True)
@@ -166,23 +174,27 @@ class Worker:
         elif kind == frames.FUNCTION:
             number, blob = msgspec.msgpack.decode(body, type=tuple[int, bytes])
             self._functions[number] = blob
+            self._forget.discard(number)
         elif kind == frames.PURGE:
             last = msgspec.msgpack.decode(body, type=int)
             for call in [call for call in self._calls if call.number <= last]:
                 self._calls.remove(call)
             self._tell(frames.PURGED, b"")
+        elif kind == frames.FORGET:
+            self._forget.add(msgspec.msgpack.decode(body, type=int))
         elif kind == frames.STOP:
             self._stopping = True
         elif kind == frames.HELLO:
             self._begin(msgspec.msgpack.decode(body, type=Hello))
 
     def _begin(self, hello: Hello) -> None:
-        sys.path[:] = hello.path
+        sys.path[:] = [os.fsdecode(entry) for entry in hello.path]
         os.environ.clear()
-        os.environ.update(hello.environment)
+        os.environb.update(hello.environment)
         if hello.cores:
             os.sched_setaffinity(0, hello.cores)
-        os.chdir(hello.folder)
+        with suppress(OSError):
+            os.chdir(hello.folder)
         self._slowdown = hello.slowdown
         self._run = hello.run
         self._progress = Progress.open(Path(hello.progress))
@@ -219,7 +231,8 @@ class Worker:
             seconds = self._wait_as_if_slow(began, cpu_s)
         output = b""
         if self._printed:
-            sys.stdout.flush()
+            with suppress(OSError, ValueError):  # nobody may be there to read it
+                sys.stdout.flush()
             output = "".join(self._printed).encode(errors="replace")[-MOST_OUTPUT:]
             self._printed.clear()
         spool = ""

@@ -33,6 +33,9 @@ PACKAGE_FOLDER: Final = str(Path(__file__).parents[2])
 WORKER: Final = "worker"
 """How the names of progress files begin; then come the run and the worker's number."""
 F_SETSIG: Final = 10
+MOST_FUNCTIONS: Final = 64
+"""Functions that a worker keeps: those sent by value may be large, and new ones without end."""
+MOST_NUMBERED: Final = 4096
 STOPPING_S: Final = 2.0
 """How long a worker that was told to stop may take."""
 
@@ -55,8 +58,10 @@ class WorkerProcess:
         self.inbox: Final = frames.Inbox()
         self.out: Final = bytearray()
         """Bytes that the socket has not taken yet."""
-        self.known: Final[set[int]] = set()
-        """Functions it has."""
+        self.known: Final[dict[int, None]] = {}
+        """Functions it has, the one that was sent last at the end."""
+        self.lately: Final[set[str]] = set()
+        """Their digests, or some of them."""
         self.outbox: list[Job] = []
         """Calls to be sent when the journal has them."""
         self.sent: Final[deque[Job]] = deque()
@@ -67,10 +72,16 @@ class WorkerProcess:
         self.idle_since: float = 0.0
         self.heard_at: float = 0.0
         """When it last ended something or was given something to do."""
+        self.ended_at: float = 0.0
+        """When it last ended something."""
         self.purging: bool = False
         """Whether calls were taken back and it has not said yet that it knows."""
         self.doom: str = ""
         """Why it was killed, if we did it."""
+
+    def has(self, job: Job) -> bool:
+        """Whether it was sent this call's function, lately."""
+        return job.digest in self.lately
 
     @property
     def is_free(self) -> bool:
@@ -92,6 +103,7 @@ class Workforce:
         self.workers: Final[dict[int, WorkerProcess]] = {}
         self._functions: Final[dict[str, int]] = {}
         """Numbers of functions, by digest: short names for the socket."""
+        self._numbered: int = 0
         self.by_life: Final[dict[int, WorkerProcess]] = {}
         self._killed_for_memory: int = killed_for_memory()
         self._started: int = 0
@@ -142,14 +154,15 @@ class Workforce:
         self._selector.register(ours, EVENT_READ, worker)
         self._selector.register(worker.life, EVENT_READ, worker.life)
         self.by_life[worker.life] = worker
+        folder = _folder()
         hello = Hello(
-            path=[entry or os.getcwd() for entry in sys.path],
-            folder=os.getcwd(),
+            path=[os.fsencode(entry or folder) for entry in sys.path],
+            folder=os.fsencode(folder),
             progress=str(progress.path),
             spool=str(self._spool.folder),
             run=self._run,
             initializer=self._initializer,
-            environment=environment,
+            environment=list(os.environb.items()),
             cores=node.cores,
             slowdown=node.slowdown,
         )
@@ -160,20 +173,36 @@ class Workforce:
 
     def send(self, worker: WorkerProcess, jobs: list[Job], now: float) -> None:
         """Calls to make, in this order."""
-        out = bytearray()
+        out, forget = bytearray(), bytearray()
         calls: list[CallFrame] = []
         for job in jobs:
-            number = self._functions.setdefault(job.digest, len(self._functions))
+            number = self._number_of(job.digest)
             if number not in worker.known:
-                worker.known.add(number)
+                worker.known[number] = None
+                if len(worker.lately) >= MOST_FUNCTIONS:
+                    worker.lately.clear()
+                worker.lately.add(job.digest)
                 out += frames.frame(frames.FUNCTION, ENCODE((number, job.blob)))
             calls.append(CallFrame(job.number, number, job.args, job.spool))
             job.sent_at = now
+        while len(worker.known) > MOST_FUNCTIONS:  # after these calls: one of them may be the oldest
+            oldest = next(iter(worker.known))
+            del worker.known[oldest]
+            forget += frames.frame(frames.FORGET, ENCODE(oldest))
         worker.progress.share = jobs[0].share
         worker.sent.extend(jobs)
         worker.heard_at = now
         out += frames.frame(frames.CALLS, ENCODE(calls))
-        self._write(worker, out)
+        self._write(worker, out + forget)
+
+    def _number_of(self, digest: str) -> int:
+        known = self._functions.get(digest)
+        if known is None:
+            if len(self._functions) >= MOST_NUMBERED:
+                self._functions.clear()
+            self._numbered += 1
+            known = self._functions[digest] = self._numbered
+        return known
 
     def purge(self, worker: WorkerProcess, last: int) -> None:
         """Have it forget the calls up to this number that it has not begun."""
@@ -308,6 +337,14 @@ def tie_to_us(group: int) -> tuple[int, int]:
         fcntl.fcntl(read, F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
     return read, write
+
+
+def _folder() -> str:
+    """The working folder; empty: it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def _path_of(environment: dict[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ been the call's (the worker's own work between calls) becomes overhead.
 """
 
 from collections.abc import Iterable
-from math import hypot
+from math import hypot, inf, isfinite
 from pathlib import Path
 from typing import Final
 
@@ -98,11 +98,12 @@ class Account:
         except KeyError:
             self._gone_one(worker).ended.extend(calls)
 
-    def running(self, worker: int, task: str, function: str) -> None:
-        """What a worker runs now. Holds until that call has ended, or something else is said."""
+    def running(self, worker: int, task: str, function: str, most_s: float = inf) -> None:
+        """What a worker runs now, and the most CPU time it can have used. Holds until that call has ended, or something
+        else is said."""
         known = self._workers.get(worker)
         if known is not None:
-            known.run(task, function)
+            known.run(task, function, most_s)
 
     def idle(self, worker: int) -> None:
         """The worker runs nothing now."""
@@ -123,11 +124,11 @@ class Account:
 
     def sample(self, now: float) -> Usage:
         """Read the meter and close the interval. Without a good reading it stays open, and the next one covers it."""
-        reading, last, broke_off = self.meter.read(now), self._last, "the meter's count broke off"
+        reading, last, broke_off = self._read(now), self._last, "the meter's count broke off"
         if isinstance(reading, Unknown):
             # A count that broke off goes on from here: asked again at once, the meter says so, and less is lost.
             broke_off = reading.reason
-            reading = self.meter.read(now)
+            reading = self._read(now)
         if isinstance(reading, Unknown):
             return self._without(now, broke_off)
         busy = reading.busy_s if reading.busy_s is not None else busy_seconds(self._proc)
@@ -143,6 +144,16 @@ class Account:
             usage = self._close(last, reading, max(busy - self._busy_s, 0.0))
         self._last, self._busy_s, self._since = reading, busy, reading.time
         return usage
+
+    def _read(self, now: float) -> Sample | Unknown:
+        """The meter may be anybody's: what it raises is no figure, nor is what is no number."""
+        try:
+            reading = self.meter.read(now)
+        except Exception as problem:
+            return Unknown(f"the meter {self.meter.name} failed: {type(problem).__name__}: {problem}")
+        if isinstance(reading, Sample) and not (isfinite(reading.joules) and isfinite(reading.time)):
+            return Unknown(f"the meter {self.meter.name} gave what is no number")
+        return reading
 
     def _begin(self, now: float) -> Usage:
         """The first reading, or the first after all was given up."""
@@ -242,7 +253,9 @@ class Account:
             overhead_j = worker.pool.empty()[1]
         if worker.running is None:
             return overhead_j + worker.rest_s * price.joules
-        worker.pool.add(worker.rest_s, price)
+        kept_s = min(worker.rest_s, worker.most_s)
+        overhead_j += (worker.rest_s - kept_s) * price.joules
+        worker.pool.add(kept_s, price)
         if worker.gone:  # it died at work: what it had used is the task's, though no call came to its end
             _, joules, variance = worker.pool.empty()
             charge_one(charged, worker.running[0], joules, hypot(self.meter.model_error * joules, variance**0.5))

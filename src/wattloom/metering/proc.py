@@ -1,8 +1,13 @@
 """CPU time as the kernel counts it: of the machine, of a process, of its children.
 
-Owns how /proc is read. Knows nothing of joules. What is not there is None.
+Owns how /proc and the clocks of processes are read. Knows nothing of joules. What is not there is None.
+
+Reading a file lets other threads have the interpreter, and it may be long until they give it back: so as few files are
+read as will do, and files that are read again stay open.
 """
 
+import os
+import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Final
@@ -11,6 +16,11 @@ USER_HZ: Final = 100
 """Ticks per second in /proc, the same on every architecture Wattloom runs on."""
 TICK_S: Final = 1.0 / USER_HZ
 _NS: Final = 1e-9
+PROC: Final = Path("/proc")
+STAT_BYTES: Final = 1 << 18
+CPU_CLOCK: Final = 2
+"""Of the three clocks of a process, the one that the scheduler keeps, in nanoseconds."""
+_OPEN: Final[list[int]] = []
 _BUSY: Final = (1, 2, 3, 6, 7)
 """user, nice, system, irq, softirq. Not steal (another guest had the CPU), and guest time is in user already."""
 
@@ -18,7 +28,7 @@ _BUSY: Final = (1, 2, 3, 6, 7)
 def busy_seconds(proc: Path, cpus: Collection[int] | None = None) -> float | None:
     """CPU seconds that were busy since boot, of all CPUs or of some."""
     try:
-        text = (proc / "stat").read_bytes()
+        text = _machine_stat() if proc == PROC else (proc / "stat").read_bytes()
         if cpus is None:
             return _busy_ticks(text[: text.index(b"\n")]) / USER_HZ
         wanted = {b"cpu%d" % cpu for cpu in cpus}
@@ -36,8 +46,17 @@ def _busy_ticks(line: bytes) -> int:
     return sum(int(fields[index]) for index in _BUSY)
 
 
+def _machine_stat() -> bytes:
+    """The machine's own, which stays open."""
+    if not _OPEN:
+        _OPEN.append(os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC))
+    return os.pread(_OPEN[0], STAT_BYTES, 0)
+
+
 def process_seconds(folder: Path) -> float | None:
     """CPU seconds of a process, all its threads, those that have ended too. None: it is gone."""
+    if folder.parent == PROC:
+        return time.process_time() if folder.name == "self" else _clock(folder.name)
     fields = _stat(folder)
     if fields is None:
         return None
@@ -45,13 +64,25 @@ def process_seconds(folder: Path) -> float | None:
     return max((fields[11] + fields[12]) * TICK_S, _first_thread(folder))
 
 
-def family_seconds(folder: Path) -> float | None:
-    """CPU seconds of a process, of the children it has waited for, and of those that still run where /proc tells."""
+def children_seconds(folder: Path) -> float | None:
+    """CPU seconds of the children a process has waited for, and of those that still run where /proc tells. None: it is
+    gone."""
     fields = _stat(folder)
-    if fields is None:
+    return None if fields is None else (fields[13] + fields[14]) * TICK_S + _living_children(folder)
+
+
+def family_seconds(folder: Path) -> float | None:
+    """CPU seconds of a process and of its children."""
+    own, children = process_seconds(folder), children_seconds(folder)
+    return None if own is None or children is None else own + children
+
+
+def _clock(pid: str) -> float | None:
+    """A process's CPU clock: its number is made from the process's (see clock_getcpuclockid in the C library)."""
+    try:
+        return time.clock_gettime((~int(pid) << 3) | CPU_CLOCK)
+    except OSError:
         return None
-    own = max((fields[11] + fields[12]) * TICK_S, _first_thread(folder))
-    return own + (fields[13] + fields[14]) * TICK_S + _living_children(folder)
 
 
 def _stat(folder: Path) -> list[int] | None:

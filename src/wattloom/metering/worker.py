@@ -3,11 +3,17 @@
 Owns the worker's CPU time between two closed intervals and how it falls to ended calls, the running one and neither.
 """
 
+from math import inf
 from pathlib import Path
+from typing import Final
 
 from wattloom.metering.attribution import Call, Pool
-from wattloom.metering.proc import family_seconds
+from wattloom.metering.proc import children_seconds, process_seconds
 from wattloom.metering.tariff import Tariff
+
+
+LONG_S: Final = 0.1
+"""Only calls that run so long have children worth looking for."""
 
 
 class Worker:
@@ -17,12 +23,14 @@ class Worker:
         "age",
         "awake",
         "broken",
+        "children_s",
         "drawn_s",
         "ended",
         "ended_before",
         "folder",
         "gone",
         "late_s",
+        "most_s",
         "pool",
         "rest_s",
         "running",
@@ -49,6 +57,10 @@ class Worker:
         self.ended_before = 0
         """Calls in `ended` when it was said what is running: an end after that may be its own."""
         self.pool = Pool()
+        self.children_s = 0.0
+        """CPU seconds of its children, as last seen."""
+        self.most_s = inf
+        """The running call cannot have used more CPU time than this."""
         self.seen_s = 0.0
         """CPU seconds up to the last closed interval."""
         self.used_s = 0.0
@@ -64,8 +76,9 @@ class Worker:
         self.broken = False
         """The running call ran through a time whose joules are unknown: so are its own."""
 
-    def run(self, task: str, function: str) -> None:
+    def run(self, task: str, function: str, most_s: float = inf) -> None:
         self.running = (task, function)
+        self.most_s = most_s
         self.ended_before = len(self.ended)
 
     def end_short(self, function: str, cpu_s: float) -> Tariff | None:
@@ -86,9 +99,12 @@ class Worker:
     def look(self) -> None:
         """Read its CPU time, and see whether the running call has ended. A process that is gone is not read again."""
         if not self.gone and (self.awake or self.ended or self.short or self.running is not None):
-            seconds = family_seconds(self.folder)
-            if seconds is not None:
-                self.used_s = max(seconds - self.seen_s, 0.0)
+            own = process_seconds(self.folder)
+            if self.ended or self.age or (self.running is not None and self.most_s > LONG_S):
+                children = children_seconds(self.folder)
+                self.children_s = self.children_s if children is None else max(children, self.children_s)
+            if own is not None:
+                self.used_s = max(own + self.children_s - self.seen_s, 0.0)
         running = self.running
         if running is not None and any(task == running[0] for task, _, _ in self.ended[self.ended_before :]):
             self.running = None

@@ -1,4 +1,4 @@
-"""How much a function draws against what the machine's curve says of its cores: learned from meters.
+"""How much a function draws against what the machine's curve says of a core: learned from meters.
 
 Owns the factor by function and machine. 1 where nothing was measured. Vector code draws more than the curve of a mixed
 load says, code that waits for memory less. As with run times, the published factor moves only when it matters.
@@ -6,7 +6,7 @@ load says, code that waits for memory less. As with run times, the published fac
 
 from wattloom.cluster.machine import Machine
 from wattloom.energy.used import Used
-from wattloom.units import millicores
+from wattloom.units import MILLI
 from wattloom.workload.function import Function
 
 ENOUGH_S = 0.5
@@ -54,10 +54,9 @@ class Intensities:
 
     def learn(self, function: Function, machine: Machine, used: Used) -> bool:
         """Calls of a function ended on a machine; True when forecasts change."""
-        if not used.metered or not machine.knows_power:
+        if not used.metered or not used.core_s or not machine.knows_power:
             return False
-        seconds = used.seconds * used.metered / used.calls
-        cpu = millicores(function.requirements.cpu)
-        watts = machine.watts(cpu) - machine.idle_w
+        core_s = used.core_s * used.metered / used.calls
+        watts = machine.watts(MILLI) - machine.idle_w
         factor = self._factors.setdefault((function.name, machine.name), Factor())
-        return factor.add(used.joules, watts * seconds, seconds)
+        return factor.add(used.joules, watts * core_s, core_s)

@@ -97,6 +97,8 @@ class TaskFailed(Event, frozen=True, tag="task-failed"):
     attempt: int
     kind: Literal["function", "infrastructure", "evicted"] = "function"
     message: str = ""
+    cpu_s: float | None = None
+    """As that of `TaskFinished`."""
 
 
 class TaskReturned(Event, frozen=True, tag="task-returned"):

@@ -1,6 +1,7 @@
 """What was run here, as journals tell it: tasks, what functions cost, what was printed; and the removal of old runs.
 
-Owns these questions over all journals of a user. Each works on one journal in `wattloom.journal`.
+Owns these questions over all journals of a user; the answers for one journal come from the modules beside it. Knows no
+worker and no executor.
 """
 
 from collections.abc import Collection
@@ -16,7 +17,7 @@ from wattloom.journal.functions import FunctionCost, function_costs
 from wattloom.journal.listing import STATES, Row, list_tasks
 from wattloom.journal.reading import learned_in, output_of, runs
 from wattloom.journal.retention import Kept, Retention, prune_file, too_much
-from wattloom.local.journals import Found, holding, wanted
+from wattloom.journal.search import Found, holding, wanted
 from wattloom.scheduling.log import split_run
 from wattloom.scheduling.stored_log import is_journal
 from wattloom.settings import load_settings
@@ -57,7 +58,7 @@ class PruneInfo(msgspec.Struct, frozen=True):
     journal: str
     runs: list[int]
     bytes: int
-    """By which the file became smaller; of a rehearsal: of the logs that would go."""
+    """By which the file became smaller; of a rehearsal: of the runs that would go."""
     problem: str = ""
     """Why it was left alone: it is in use."""
 

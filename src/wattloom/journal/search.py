@@ -1,6 +1,6 @@
 """Which journals a question is about: one that was named, or all of this user; and which of them has a task.
 
-Owns the search. What a journal holds is read by `wattloom.journal`.
+Owns the search. Knows no worker and no executor; what a journal holds is read by `listing` and `reading`.
 """
 
 from pathlib import Path
@@ -106,15 +106,15 @@ def _problem(path: Path) -> str:
 
 
 def _row(path: Path, task: str) -> Row | None:
-    """A task 12-7 is of run 12, or of a later one that took it over: the others need not be read."""
+    """A task 12-7 is of the program that began with run 12: it is in that run, or in a later one, which that program
+    began when its log had become long, or which took the task over. Runs before need not be read."""
     file, named = split_run(path)
     number = task.partition("-")[0]
     if named is not None or not number.isdecimal() or not is_journal(file):
         return next(iter(list_tasks(path, task=task, limit=1)), None)
-    for run in (each for each in runs(file) if each.run >= int(number)):
-        rows = list_tasks(file, run=run.run, task=task, limit=1)
-        if rows or (run.run == int(number) and run.state != "taken over"):
-            return rows[0] if rows else None
+    for run in (each.run for each in runs(file) if each.run >= int(number)):
+        if rows := list_tasks(file, run=run, task=task, limit=1):
+            return rows[0]
     return None
 
 

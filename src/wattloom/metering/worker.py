@@ -11,7 +11,6 @@ from wattloom.metering.attribution import Call, Pool
 from wattloom.metering.proc import children_seconds, process_seconds
 from wattloom.metering.tariff import Tariff
 
-
 LONG_S: Final = 0.1
 """Only calls that run so long have children worth looking for."""
 

@@ -1,10 +1,12 @@
 """What a reviewer broke: hostile exceptions, storms of cancellation, keys, retries, and many functions."""
 
+import multiprocessing
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import wait
+from concurrent.futures import ProcessPoolExecutor, wait
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
@@ -192,3 +194,18 @@ def test_a_policy_that_reads_meters_gets_readings(tmp_path: Path, monkeypatch: p
     from wattloom.scheduling.log import Log
 
     assert any(isinstance(event, ReadingArrived) for event in Log(tmp_path / "journal").events())
+
+
+def twice(number: int) -> int:
+    return 2 * number
+
+
+def test_a_closed_executor_leaves_the_descriptors_of_forked_processes_alone(tmp_path: Path) -> None:
+    """Once its numbers were closed again in every later fork, whoever had them then."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads about, from Python 3.12 on
+        for _ in range(3):
+            with wattloom.Executor(2, journal=tmp_path / "journal") as ours:
+                assert ours.submit(twice, 1).result(SOON_S) == 2
+            with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as theirs:
+                assert list(theirs.map(twice, range(20))) == list(range(0, 40, 2))

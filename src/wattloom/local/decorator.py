@@ -53,7 +53,7 @@ class RemoteFunction(Generic[P, R]):
     def map(
         self, *iterables: Iterable[Any], timeout: float | None = None, buffersize: int | None = None
     ) -> Iterator[R]:
-        """Results over the iterables, in order."""
+        """Results over the iterables, in order. With `buffersize` no more than so many calls are under way."""
         calls = zip(*iterables, strict=False)
         return self._where().map_with(self._options, self._function, calls, timeout, buffersize)
 
@@ -88,6 +88,7 @@ def function(
     priority: int = ...,
     deadline: float | None = ...,
     defer: float = ...,
+    key: str = ...,
     executor: Executor | None = ...,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]: ...
 
@@ -97,7 +98,8 @@ def function(function: Any = None, /, *, executor: Executor | None = None, **wis
 
     `cpu` cores and `memory` bytes are what a call needs. `retries` after its own exceptions, `timeout` in seconds,
     `idempotent`: it may be run again when its worker or this program dies. `energy_weight` from 0 (all for speed) to 1
-    (all for energy); `priority`, `deadline` and `defer` (seconds). `executor`: another than the default one.
+    (all for energy); `priority`, `deadline` and `defer` (seconds). `key`: such a call is made once, ever (mostly given
+    with `options`). `executor`: another than the default one.
     """
     options = _options(Options(), wishes)
     if function is not None:

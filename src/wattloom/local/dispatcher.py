@@ -62,6 +62,8 @@ class Dispatcher(Hearing):
         self._reading_at: float = 0.0
         self.closed: bool = False
         """Whether no more calls are taken."""
+        self.ended: bool = False
+        """Whether it has nothing open any more, or is about to."""
         self.broken: BaseException | None = None
 
     # -- from other threads --------------------------------------------------------------------------------------------
@@ -85,6 +87,8 @@ class Dispatcher(Hearing):
     def let_go(self) -> None:
         """In a forked child, where this thread does not exist."""
         self.closed = True
+        if self.ended:
+            return  # its descriptors are closed, and their numbers may be somebody else's
         if self.broken is None:
             self.broken = errors.ExecutorLost("this process was forked from the executor's: make another executor here")
         with suppress(OSError):
@@ -190,6 +194,7 @@ class Dispatcher(Hearing):
         except BaseException as problem:
             self._break(problem)
         finally:
+            self.ended = True
             self._workforce.close(forget=self.broken is None)
             with suppress(JournalError):
                 self._books.journal.close()

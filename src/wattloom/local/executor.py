@@ -390,6 +390,7 @@ _LIVE: Final[set[Dispatcher]] = set()
 def _join(dispatcher: Dispatcher) -> None:
     try:
         dispatcher.thread.join()
+        _LIVE.discard(dispatcher)
     except KeyboardInterrupt:  # whoever asks twice does not want to wait
         _kill(dispatcher)
         raise
@@ -399,6 +400,7 @@ def _kill(dispatcher: Dispatcher) -> None:
     dispatcher.post(dispatcher.cancel_waiting, None)
     dispatcher.post(dispatcher.stop, True)
     dispatcher.thread.join()
+    _LIVE.discard(dispatcher)
 
 
 def _finish_all() -> None:

@@ -34,13 +34,7 @@ class TaskFuture(Future[Any]):
     long as the call waits. Here many futures share one, so whoever waits looks whether it was for him.
     """
 
-    _energy: tuple[float, float, Provenance] | float | Unknown | None = None
-    """Its joules; or, of a short call, its CPU seconds, for which it pays by the tariff."""
-    _tariff: Tariff | None = None
-    _owed: int = 0
-    """Attempts that have ended and whose joules are not known yet."""
-    _dispatcher: "Dispatcher | None" = None
-    """Whom to ask for a reading, and to tell that it was cancelled."""
+    __slots__ = ("_dispatcher", "_energy", "_owed", "_tariff", "task_id")
 
     def __init__(self, task: str, number: int = 0) -> None:
         self._condition = CONDITIONS[number % len(CONDITIONS)]
@@ -51,6 +45,13 @@ class TaskFuture(Future[Any]):
         self._done_callbacks: list[Any] = []
         self.task_id: Final = task
         """Its name in the journal, for `wattloom why`, `tasks` and `logs`."""
+        self._energy: tuple[float, float, Provenance] | float | Unknown | None = None
+        """Its joules; or, of a short call, its CPU seconds, for which it pays by the tariff."""
+        self._tariff: Tariff | None = None
+        self._owed: int = 0
+        """Attempts that have ended and whose joules are not known yet."""
+        self._dispatcher: Dispatcher | None = None
+        """Whom to ask for a reading, and to tell that it was cancelled."""
 
     def cancel(self) -> bool:
         """As every future's: possible until the call is sent to a worker."""

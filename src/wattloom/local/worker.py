@@ -29,7 +29,7 @@ from wattloom.local import frames
 from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.packing import Packed, pack, unpack
 
-FLUSH_S: Final = 0.005
+FLUSH_S: Final = 0.01
 """Results of short calls are sent together, but none waits longer."""
 FLUSH_AT: Final = 64
 READ_AT_ONCE: Final = 1 << 18

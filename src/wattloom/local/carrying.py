@@ -28,7 +28,7 @@ from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Evict, Place, Wait, Wake
 from wattloom.units import GIB
 
-LOOK_EVERY_S: Final = 0.025
+LOOK_EVERY_S: Final = 0.05
 """How often busy workers are looked at."""
 MOST_AHEAD: Final = 1 << 20
 """Bytes that are sent to a worker beyond the call it makes."""

@@ -22,7 +22,7 @@ READ_EVERY_S: Final = 0.5
 """While calls run."""
 SHORT_S: Final = 0.01
 """Calls shorter than this pay by their interval's tariff; longer ones are worth a figure of their own."""
-FLUSH_S: Final = 0.011
+FLUSH_S: Final = 0.021
 """A worker keeps its results so long at most: what it makes now may have begun so much before its last word."""
 READ_AFTER_S: Final = 0.05
 """After the last call has ended."""

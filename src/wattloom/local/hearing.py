@@ -17,7 +17,7 @@ from wattloom.local.packing import pack_whole, unpack
 from wattloom.local.workforce import ENDS, WorkerProcess
 from wattloom.scheduling import events as ev
 
-SLOW_S: Final = 0.05
+SLOW_S: Final = 0.07
 """A worker that says nothing for so long, with calls behind the one it makes, has these taken back."""
 MOST_STILLBORN: Final = 3
 MOST_KILLED: Final = 20

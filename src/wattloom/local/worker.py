@@ -29,9 +29,9 @@ from wattloom.local import frames
 from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.packing import Packed, pack, unpack
 
-FLUSH_S: Final = 0.01
+FLUSH_S: Final = 0.02
 """Results of short calls are sent together, but none waits longer."""
-FLUSH_AT: Final = 64
+FLUSH_AT: Final = 128
 READ_AT_ONCE: Final = 1 << 18
 MOST_OUTPUT: Final = 64 * 1024
 """Bytes of a call's output that are kept: the last ones."""

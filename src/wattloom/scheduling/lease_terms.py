@@ -11,7 +11,7 @@ class LeaseTerms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     seconds: float = 0.2
     """So long after the decision tasks of the same shape may follow; then the policy is asked again."""
-    ahead_s: float = 0.04
+    ahead_s: float = 0.06
     """So much work, as forecast, is placed behind a running task, so that its worker never waits."""
     most: int = 256
     """So many tasks at most stand behind one."""

@@ -213,7 +213,7 @@ def hang_unless_tried(path: Path, times: int) -> int:
 
 
 def test_a_timeout_counts_as_the_functions_own_failure(executor: wattloom.Executor, tmp_path: Path) -> None:
-    call = wattloom.function(timeout=TIMEOUT_S, retries=1, executor=executor)(hang_unless_tried)
+    call = wattloom.function(timeout=2.0, retries=1, executor=executor)(hang_unless_tried)
     assert call.remote(tmp_path / "tries", 2).result(timeout=SOON_S) == 2
 
 

@@ -21,7 +21,10 @@ MEANING: Final = (
 )
 
 
-@click.command(short_help="Run some functions here, then compare the policies.")
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    short_help="Run some functions here, then compare the policies.",
+)
 @click.option(
     "--calls", type=click.IntRange(min=2), default=60, show_default=True, metavar="N", help="Calls of each function."
 )

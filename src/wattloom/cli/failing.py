@@ -22,7 +22,7 @@ WHAT_TO_DO: Final[dict[type[WattloomError], str]] = {
     ScenarioError: "`wattloom scenarios` lists the built-in ones, `wattloom scenarios show NAME` prints one, "
     "`wattloom scenarios schema` says which fields there are",
     PolicyError: "`wattloom policies` lists the policies and their options",
-    LogError: "`wattloom simulate SCENARIO --log FILE` writes a log that can be read back",
+    LogError: "`wattloom tasks` shows what was run here; `wattloom simulate SCENARIO --log FILE` writes a log",
     InputError: "`{command} --help` says what each option takes",
 }
 

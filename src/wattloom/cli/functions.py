@@ -42,21 +42,23 @@ def functions(journal: Path | None, as_json: bool) -> None:
         click.echo("No function was called here yet.")
         return
     out = console()
-    wide = _table(found, full=True)
-    out.print(wide if fits(wide, out) else _table(found, full=False))
+    made = (_table(found, full=True, trends=True), _table(found, full=False, trends=True))
+    out.print(next((each for each in made if fits(each, out)), _table(found, full=False, trends=False)))
 
 
-def _table(found: "list[FunctionInfo]", full: bool) -> "Table":
+def _table(found: "list[FunctionInfo]", full: bool, trends: bool) -> "Table":
     from wattloom.cli.figures import joules, percent
     from wattloom.cli.printing import literal, table
 
-    names = ("calls", "failed", "time", "energy", "total", "trend s", "trend J")
+    names = ("calls", "failed", "time", "energy", *(("total", "trend s", "trend J") if trends else ()))
     made = table("function", *names, *(("joules are", "machine") if full else ()), numbers=names)
     for each in found:
         cells = [each.function, f"{each.calls:,}", f"{each.calls - each.finished:,}"]
         cells += [_time(each.mean_s, each.spread_s), joules(each.mean_j, each.spread_j)]
-        cells += [joules(None if each.mean_j is None else each.joules, None), percent(each.trend_s)]
-        cells += [percent(each.trend_j), *((each.provenance, ", ".join(each.machines)) if full else ())]
+        if trends:
+            cells += [joules(None if each.mean_j is None else each.joules, None)]
+            cells += [percent(each.trend_s), percent(each.trend_j)]
+        cells += [each.provenance, ", ".join(each.machines)] if full else []
         made.add_row(*map(literal, cells))
     return made
 

@@ -26,7 +26,7 @@ class FunctionCost(msgspec.Struct, frozen=True):
 
     function: str
     calls: int
-    """That ended, in whatever way."""
+    """That ended, in whatever way but by being cancelled."""
     finished: int
     mean_s: float | None
     """Of those that finished."""
@@ -87,7 +87,7 @@ def _logs(path: Path) -> list[Log]:
 
 
 def _add(costs: dict[str, _Costs], stories: Stories) -> None:
-    ended = [story for story in stories.by_task.values() if story.ended is not None]
+    ended = [story for story in stories.by_task.values() if story.ended is not None and story.outcome != "cancelled"]
     for story in sorted(ended, key=lambda each: each.ended or 0.0):
         of = costs.setdefault(story.function, _Costs())
         of.calls += 1

@@ -102,6 +102,7 @@ class _Finished(_OfTask, gc=False):
 
 
 class _Failed(_OfTask, gc=False):
+    seconds: float | None = None
     kind: str = "function"
     message: str = ""
     cpu_s: float | None = None
@@ -223,6 +224,7 @@ class Stories:
     def _failed(self, event: _Failed) -> None:
         if (story := self.open.get(event.task)) is not None:
             story.failures += event.kind == "function"
+            story.seconds = event.seconds
             story.message = event.message
             story.on_node = False
             self._owe(story, event.cpu_s)

@@ -6,24 +6,28 @@ Owns the decorator and the executor that is there without asking. What a call ne
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, overload
 
 import msgspec
 
 from wattloom.errors import InputError
-from wattloom.local.executor import Executor
-from wattloom.local.future import TaskFuture
 from wattloom.local.options import Options
+
+if TYPE_CHECKING:  # a worker that meets such a function needs no executor
+    from wattloom.local.executor import Executor
+    from wattloom.local.future import TaskFuture
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DEFAULT: Final[list[Executor]] = []
+_DEFAULT: "Final[list[Executor]]" = []
 _LOCK: Final = threading.Lock()
 
 
-def default_executor() -> Executor:
+def default_executor() -> "Executor":
     """The executor of functions that were not given another; begun when first used, ended with the program."""
+    from wattloom.local.executor import Executor
+
     with _LOCK:
         if not _DEFAULT or not _DEFAULT[0].usable:
             _DEFAULT[:] = [Executor()]
@@ -33,11 +37,13 @@ def default_executor() -> Executor:
 class RemoteFunction(Generic[P, R]):
     """A function with needs and wishes. Called plainly it is the function itself."""
 
-    def __init__(self, function: Callable[P, R], options: Options, executor: Executor | None = None) -> None:
+    def __init__(self, function: Callable[P, R], options: Options, executor: "Executor | None" = None) -> None:
         functools.update_wrapper(self, function)
         self._function: Final = function
         self._options: Final = options
         self._executor: Final = executor
+        self.__wattloom__: Final = (options, function)
+        """For executors that are given this in place of the function."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
@@ -46,7 +52,7 @@ class RemoteFunction(Generic[P, R]):
         """Call it here and now, in this process."""
         return self._function(*args, **kwargs)
 
-    def remote(self, *args: P.args, **kwargs: P.kwargs) -> TaskFuture:
+    def remote(self, *args: P.args, **kwargs: P.kwargs) -> "TaskFuture":
         """Have it called in a worker; a future of its result, with its joules."""
         return self._where().submit_with(self._options, self._function, args, kwargs)
 
@@ -57,11 +63,11 @@ class RemoteFunction(Generic[P, R]):
         calls = zip(*iterables, strict=False)
         return self._where().map_with(self._options, self._function, calls, timeout, buffersize)
 
-    def options(self, *, executor: Executor | None = None, **changed: Any) -> "RemoteFunction[P, R]":
+    def options(self, *, executor: "Executor | None" = None, **changed: Any) -> "RemoteFunction[P, R]":
         """The same function with other needs and wishes."""
         return RemoteFunction(self._function, _options(self._options, changed), executor or self._executor)
 
-    def _where(self) -> Executor:
+    def _where(self) -> "Executor":
         return self._executor or default_executor()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -89,11 +95,11 @@ def function(
     deadline: float | None = ...,
     defer: float = ...,
     key: str = ...,
-    executor: Executor | None = ...,
+    executor: "Executor | None" = ...,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]: ...
 
 
-def function(function: Any = None, /, *, executor: Executor | None = None, **wishes: Any) -> Any:
+def function(function: Any = None, /, *, executor: "Executor | None" = None, **wishes: Any) -> Any:
     """Make a function that runs in worker processes: `f.remote(...)`, `f.map(...)`; `f(...)` stays what it was.
 
     `cpu` cores and `memory` bytes are what a call needs. `retries` after its own exceptions, `timeout` in seconds,

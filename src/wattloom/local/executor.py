@@ -24,6 +24,7 @@ from wattloom.journal.places import open_first_free
 from wattloom.journal.retention import Retention
 from wattloom.local import errors
 from wattloom.local.books import Books
+from wattloom.local.carrying import LOG
 from wattloom.local.desk import Desk
 from wattloom.local.dispatcher import Dispatcher
 from wattloom.local.energy_desk import EnergyDesk
@@ -42,7 +43,7 @@ from wattloom.local.packing import (
     size_class,
     who_cannot_be_sent,
 )
-from wattloom.local.recovery import recovered
+from wattloom.local.recovery import Recovered, recovered
 from wattloom.local.virtual_desk import VirtualDesk
 from wattloom.metering.account import Account
 from wattloom.metering.choosing import choose_meter
@@ -125,8 +126,9 @@ class Executor(BaseExecutor):
     # -- submitting ----------------------------------------------------------------------------------------------------
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> TaskFuture:
-        """Have `fn(*args, **kwargs)` called in a worker process."""
-        return self.submit_with(PLAIN, fn, args, kwargs)
+        """Have `fn(*args, **kwargs)` called in a worker process. A `wattloom.function` keeps its needs and wishes."""
+        options, fn = _declared(fn)
+        return self.submit_with(options, fn, args, kwargs)
 
     def submit_with(
         self, options: Options, fn: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -201,9 +203,10 @@ class Executor(BaseExecutor):
         if buffersize is not None and buffersize < 1:
             raise ValueError("buffersize must be None or > 0")
         calls = zip(*iterables, strict=False)
+        options, fn = _declared(fn)
         if chunksize == 1:
-            return self.map_with(PLAIN, fn, calls, timeout, buffersize)
-        return one_by_one(self.map_with(PLAIN, Many(fn, chunksize), chunks(calls, chunksize), timeout, buffersize))
+            return self.map_with(options, fn, calls, timeout, buffersize)
+        return one_by_one(self.map_with(options, Many(fn, chunksize), chunks(calls, chunksize), timeout, buffersize))
 
     def map_with(
         self,
@@ -245,6 +248,7 @@ class Executor(BaseExecutor):
         for job, _ in found.jobs:
             job.future._dispatcher = self._dispatcher
         self._dispatcher.post(self._dispatcher.recover, found)
+        _say_what_was_left(found, self._journal.path)
         return [job.future for job, _ in found.jobs]
 
     # -- the end -------------------------------------------------------------------------------------------------------
@@ -275,6 +279,23 @@ class Executor(BaseExecutor):
     def __del__(self) -> None:
         if hasattr(self, "_dispatcher") and not self._dispatcher.closed:
             self.shutdown(wait=False)
+
+
+def _say_what_was_left(found: Recovered, journal: Path) -> None:
+    unknown = sum(bool(message) and not job.task.idempotent for job, message in found.jobs)
+    if found.jobs:
+        LOG.warning(
+            "an earlier run of %s was cut off: %d calls that it had accepted are taken up again%s (executor.recovered)",
+            journal,
+            len(found.jobs) - unknown,
+            f", and {unknown} had begun and may not be run twice, so their outcome is unknown" if unknown else "",
+        )
+
+
+def _declared(fn: Callable[..., Any]) -> tuple[Options, Callable[..., Any]]:
+    """What a function was declared to need and wish, and the function itself."""
+    declared: tuple[Options, Callable[..., Any]] | None = getattr(fn, "__wattloom__", None)
+    return (PLAIN, fn) if declared is None else declared
 
 
 # -- how it begins -----------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class Hearing(Carrying):
         else:
             job.error = errors.CannotSend(task, f"{job.function}: {end.body.decode(errors='replace').strip()}")
         message = errors.in_words(job.error)
-        self.tell(ev.TaskFailed(now, task, job.attempt, "function", message, job.cpu_s))
+        self.tell(ev.TaskFailed(now, task, job.attempt, "function", message, job.cpu_s, end.seconds))
 
     # -- deaths --------------------------------------------------------------------------------------------------------
 

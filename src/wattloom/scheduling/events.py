@@ -99,6 +99,8 @@ class TaskFailed(Event, frozen=True, tag="task-failed"):
     message: str = ""
     cpu_s: float | None = None
     """As that of `TaskFinished`."""
+    seconds: float | None = None
+    """How long the attempt took, if the backend knows."""
 
 
 class TaskReturned(Event, frozen=True, tag="task-returned"):

@@ -5,7 +5,6 @@ Owns the loop around a call: unpacking, the clocks, what it printed, and the way
 all its children.
 """
 
-import fcntl
 import io
 import os
 import resource
@@ -27,6 +26,7 @@ from wattloom.journal.progress import Progress
 from wattloom.journal.spool import Spool
 from wattloom.local import frames
 from wattloom.local.frames import CallFrame, EndFrame, Hello
+from wattloom.local.lifeline import die_with
 from wattloom.local.packing import Packed, pack, unpack
 
 FLUSH_S: Final = 0.02
@@ -38,7 +38,6 @@ MOST_OUTPUT: Final = 64 * 1024
 MOST_PIECES: Final = 256
 CHILDREN_FROM_S: Final = 0.002
 """A call shorter than this cannot have waited for a process of its own."""
-F_SETSIG: Final = 10
 
 
 def main() -> None:
@@ -48,32 +47,6 @@ def main() -> None:
     die_with(lifeline)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Worker(socket.socket(fileno=channel)).serve()
-
-
-def die_with(lifeline: int) -> None:
-    """Have the kernel kill this process and its children when the other end of the pipe is closed, however it dies.
-
-    All workers inherit one description of the pipe, and a description has one owner: so this worker opens its own.
-    """
-    inherited, lifeline = lifeline, os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    os.close(inherited)
-    try:
-        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
-        fcntl.fcntl(lifeline, F_SETSIG, signal.SIGKILL)
-        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-        if os.read(lifeline, 1) == b"":  # it was closed before we asked to be told
-            os._exit(1)
-    except BlockingIOError:
-        pass
-    except OSError:
-        Thread(target=_wait_for_the_end, args=(lifeline,), daemon=True).start()
-
-
-def _wait_for_the_end(lifeline: int) -> None:
-    os.set_blocking(lifeline, True)
-    os.read(lifeline, 1)
-    os.killpg(0, signal.SIGKILL)
 
 
 class Output(io.TextIOBase):

@@ -4,7 +4,6 @@ Owns their sockets and their lives. Which call goes where is the engine's decisi
 dispatcher's.
 """
 
-import fcntl
 import os
 import signal
 import socket
@@ -24,6 +23,7 @@ from wattloom.journal.spool import Spool
 from wattloom.local import frames
 from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.job import Job
+from wattloom.local.lifeline import tie_to_us
 from wattloom.local.nodes import LocalNode
 
 READ_AT_ONCE: Final = 1 << 18
@@ -32,7 +32,6 @@ ENDS: Final = msgspec.msgpack.Decoder(list[EndFrame])
 PACKAGE_FOLDER: Final = str(Path(__file__).parents[2])
 WORKER: Final = "worker"
 """How the names of progress files begin; then come the run and the worker's number."""
-F_SETSIG: Final = 10
 MOST_FUNCTIONS: Final = 64
 """Functions that a worker keeps: those sent by value may be large, and new ones without end."""
 MOST_NUMBERED: Final = 4096
@@ -323,20 +322,6 @@ class Workforce:
                 self.forget(worker)
         for end in self._lifeline:
             os.close(end)
-
-
-def tie_to_us(group: int) -> tuple[int, int]:
-    """Have the kernel kill a worker and all it started when this process dies, even if the worker has died before.
-
-    Both ends of a pipe are ours alone. When we die the kernel closes the later one first, and signals the group on
-    behalf of the other. Either end is returned, to be closed in this order when the worker is gone.
-    """
-    read, write = os.pipe()
-    with suppress(OSError):
-        fcntl.fcntl(read, fcntl.F_SETOWN, -group)
-        fcntl.fcntl(read, F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
-    return read, write
 
 
 def _folder() -> str:

@@ -1,8 +1,8 @@
 """Placing: the queue's turn, from asking the policy to committing, and back.
 
-Owns the one place where a proposal is checked and committed, everybody's undo, who follows on a lease (what a lease is
-stands in `leases`), who is asked again when something is freed, and the patience of those who were overtaken. The events
-that set it in motion are the engine's, which is built on this.
+Owns the one place where a proposal is checked and committed, everybody's undo, who follows on a lease (what that is
+stands in `leases`), who is asked again when something is freed, and the patience of those who were overtaken. The
+events that set it in motion are the engine's, which is built on this.
 """
 
 from collections.abc import Callable

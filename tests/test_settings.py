@@ -1,6 +1,7 @@
 """Settings come from where they are said to come from, and a wrong one is named with what is right."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,15 +9,8 @@ from pathlib import Path
 import pytest
 
 from wattloom.errors import InputError
-from wattloom.settings import (
-    Local,
-    Settings,
-    SettingsError,
-    default_journal,
-    journals,
-    load_settings,
-    state_folder,
-)
+from wattloom.setting_groups import Local, Settings
+from wattloom.settings import SettingsError, default_journal, journals, load_settings, state_folder
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
@@ -125,11 +119,13 @@ def test_a_project_file_with_a_wrong_table_is_named(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_on_the_page_with_its_default() -> None:
-    page = DOCS.read_text()
-    for name in Local.__struct_fields__:
-        value = getattr(Local(), name)
-        shown = f'"{value}"' if isinstance(value, str) else f"{value:g}"
-        assert f"| `{name}` | `{shown}` |" in page
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", DOCS.read_text(), re.MULTILINE | re.DOTALL))
+    for group in Settings.__struct_fields__:
+        values = getattr(Settings(), group)
+        for name in values.__struct_fields__:
+            value = getattr(values, name)
+            shown = f'"{value}"' if isinstance(value, str) else str(value).lower() if value is False else f"{value:g}"
+            assert f"| `{name}` | `{shown}` |" in sections[group], f"{group}.{name}"
 
 
 # -- where journals live -----------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Settings, in groups, and where each value comes from.
 
 Defaults < `pyproject.toml` (`[tool.wattloom.local]`) < `wattloom.toml` (`[local]`), both in the working folder <
-environment (`WATTLOOM_LOCAL__KEY`) < what the caller gives. Owns the settings, their checks and the places where
-journals live by default. Knows neither what a journal is nor who uses a value.
+environment (`WATTLOOM_LOCAL__KEY`) < what the caller gives. Owns their checks and the places where journals live
+by default; which settings there are stands in `setting_groups`. Knows neither what a journal is nor who uses a value.
 """
 
 import hashlib
@@ -14,11 +14,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 
 from wattloom.errors import InputError
+from wattloom.setting_groups import Settings
 
 PREFIX: Final = "WATTLOOM_"
 PROJECT_FILE: Final = "pyproject.toml"
@@ -26,41 +27,12 @@ OWN_FILE: Final = "wattloom.toml"
 SUFFIX: Final = ".journal"
 INTERACTIVE: Final = "interactive"
 LONGEST_STEM: Final = 60
-PATHS: Final = ("journal",)
+PATHS: Final = ("journal", "path", "certificate")
 """Settings that are paths: `~` is the home folder in them."""
-
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 
 class SettingsError(InputError):
     """A setting is unknown or has a wrong value. `field` says where it stands."""
-
-
-class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Running on this machine."""
-
-    journal: str = ""
-    """Path of the journal. Empty: one for each program, in the user's state folder."""
-    durability: Literal["process", "machine"] = "process"
-    """What accepted tasks survive: the end of the process, or also that of the machine (each commit then waits for the
-    disk)."""
-    retention_days: Positive = 14.0
-    """Runs that ended longer ago are removed from the journal."""
-    retention_megabytes: Positive = 512.0
-    """The oldest runs are removed from a journal that is larger."""
-    idle_timeout_s: Positive = 60.0
-    """A worker with nothing to do for so long is ended."""
-    max_workers: Count = 0
-    """Most worker processes at a time. 0: as many as there are cores to use."""
-    policy: str = "least-joules"
-    """Which policy decides, as `--policy` takes it."""
-
-
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All groups."""
-
-    local: Local = Local()
 
 
 def load_settings(

@@ -7,6 +7,8 @@ dispatcher's thread alone.
 from typing import Final
 from weakref import ref
 
+from wattloom.attribution.account import Account
+from wattloom.attribution.usage import Usage
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.energy.used import Used
@@ -14,8 +16,6 @@ from wattloom.local.desk import Told
 from wattloom.local.future import Reading, TaskFuture
 from wattloom.local.job import Job
 from wattloom.local.workforce import WorkerProcess
-from wattloom.metering.account import Account
-from wattloom.metering.usage import Usage
 from wattloom.scheduling import events as ev
 
 READ_EVERY_S: Final = 0.5

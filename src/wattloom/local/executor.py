@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
 
+from wattloom.attribution.account import Account
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
 from wattloom.journal.journal import Journal
@@ -45,7 +46,6 @@ from wattloom.local.packing import (
 )
 from wattloom.local.recovery import Recovered, recovered
 from wattloom.local.virtual_desk import VirtualDesk
-from wattloom.metering.account import Account
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.this_machine import this_machine
 from wattloom.policies.loading import load_policy
@@ -53,7 +53,8 @@ from wattloom.policies.protocol import Policy
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.log import VERSION, Header
-from wattloom.settings import Local, default_journal, load_settings
+from wattloom.setting_groups import Local
+from wattloom.settings import default_journal, load_settings
 from wattloom.workload.function import Function
 
 PLAIN: Final = Options()

@@ -10,9 +10,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from wattloom.attribution.tariff import Tariff
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.energy.measured import Energy
-from wattloom.metering.tariff import Tariff
 from wattloom.units import Joules
 
 if TYPE_CHECKING:

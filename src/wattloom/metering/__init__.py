@@ -1,1 +1,1 @@
-"""How many joules this machine uses, and whose they are: meters, and the account that shares out what they count."""
+"""How many joules this machine uses: the protocol of meters, one file for each, and how the best is chosen."""

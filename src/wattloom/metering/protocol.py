@@ -12,15 +12,16 @@ import msgspec
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
 
-Quantity = Literal["wall", "package"]
-"""What the joules are of: the plug, or the CPU packages with their memory."""
+Quantity = Literal["wall", "package", "device"]
+"""What the joules are of: the plug; the CPU packages with their memory; or accelerators, which are beside these."""
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
     """One good reading."""
 
     time: float
-    """The time that was handed in, in seconds."""
+    """The time the count is of, in seconds: the one that was handed in. A slow source, which is read in the background,
+    gives the time of its last reading, which is earlier."""
     joules: float
     """Cumulative, since an arbitrary zero. Never falls within an epoch; wraps are undone."""
     resolution_j: float

@@ -2,8 +2,8 @@ from math import hypot
 
 import pytest
 
+from wattloom.attribution.sharing import CLOCK_S, GRAIN_J, Charged, Pool, Price, charge, price_of, to_grain
 from wattloom.energy.measured import Energy
-from wattloom.metering.attribution import CLOCK_S, GRAIN_J, Charged, Pool, Price, charge, price_of, to_grain
 from wattloom.units import Joules
 
 PRICE = Price(idle_j=10.0, active_j=40.0, busy_s=2.0, joules=20.0, spread=0.5)

@@ -1,7 +1,7 @@
 import pytest
 from tests.metering.trees import machine
 
-from wattloom.metering.idle import IDLE_SHARE, IdleDraw
+from wattloom.attribution.idle import IDLE_SHARE, IdleDraw
 
 
 def test_the_profiles_idle_watts_are_taken_if_they_are_of_the_meters_quantity() -> None:

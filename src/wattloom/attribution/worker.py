@@ -7,9 +7,9 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from wattloom.metering.attribution import Call, Pool
+from wattloom.attribution.sharing import Call, Pool
+from wattloom.attribution.tariff import Tariff
 from wattloom.metering.proc import children_seconds, process_seconds
-from wattloom.metering.tariff import Tariff
 
 LONG_S: Final = 0.1
 """Only calls that run so long have children worth looking for."""

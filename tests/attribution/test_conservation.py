@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tests.metering.scripted import Scripted
 from tests.metering.trees import ProcTree, machine
 
-from wattloom.metering.account import Account
+from wattloom.attribution.account import Account
+from wattloom.attribution.usage import Usage
 from wattloom.metering.estimate import Estimate
 from wattloom.metering.this_machine import allowed_cpus, this_machine
-from wattloom.metering.usage import Usage
 
 WORKERS = (1, 2, 3)
 SECONDS = st.floats(0.0, 5.0, allow_subnormal=False)

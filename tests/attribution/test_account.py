@@ -4,12 +4,12 @@ import pytest
 from tests.metering.scripted import Scripted
 from tests.metering.trees import ProcTree, RaplTree, machine
 
+from wattloom.attribution.account import MOST_WAITING_S, Account
+from wattloom.attribution.sharing import GRAIN_J
+from wattloom.attribution.usage import Usage
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
-from wattloom.metering.account import MOST_WAITING_S, Account
-from wattloom.metering.attribution import GRAIN_J
 from wattloom.metering.powercap import Powercap
-from wattloom.metering.usage import Usage
 
 
 class Scene:

@@ -16,9 +16,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wattloom.cluster.profile import MachineProfile
-from wattloom.energy.forecast import Unknown
-from wattloom.metering.attribution import (
+from wattloom.attribution.idle import IdleDraw
+from wattloom.attribution.sharing import (
     Call,
     Charged,
     Price,
@@ -30,13 +29,14 @@ from wattloom.metering.attribution import (
     to_grain,
     with_late,
 )
-from wattloom.metering.idle import IdleDraw
+from wattloom.attribution.tariff import Tariff
+from wattloom.attribution.unclaimed import Unclaimed
+from wattloom.attribution.usage import Totals, Usage
+from wattloom.attribution.worker import Worker
+from wattloom.cluster.profile import MachineProfile
+from wattloom.energy.forecast import Unknown
 from wattloom.metering.proc import TICK_S, busy_seconds, process_seconds
 from wattloom.metering.protocol import Meter, Sample
-from wattloom.metering.tariff import Tariff
-from wattloom.metering.unclaimed import Unclaimed
-from wattloom.metering.usage import Totals, Usage
-from wattloom.metering.worker import Worker
 
 PROC: Final = Path("/proc")
 MOST_WAITING_S: Final = 600.0

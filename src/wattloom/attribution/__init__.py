@@ -1,0 +1,1 @@
+"""Whose joules they are: the account that shares out what a meter counts, over calls, idleness and everybody else."""

@@ -17,6 +17,9 @@ from wattloom.errors import InputError, LogError, ScenarioError
 from wattloom.journal.questions import FunctionInfo, LogInfo, PruneInfo, TaskInfo, functions, logs, prune, tasks
 from wattloom.journal.search import holding, last_run, wanted
 from wattloom.metering.choosing import MeterInfo
+from wattloom.metering.protocol import Meter
+from wattloom.monitoring.measuring import Measurement
+from wattloom.monitoring.repeated import Repeated, measure_repeatedly
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
@@ -212,6 +215,16 @@ def why(task: str, log: str | Path | None = None, progress: Progress | None = No
     """
     path = _log_with(task, log)
     return asking.why(path, task, _recorded_policy(path), progress)
+
+
+def measure(meter: str | Meter = "auto") -> Measurement:
+    """A block of code whose joules are wanted: `with measure() as measured: ...`, then `measured.energy`."""
+    return Measurement(meter)
+
+
+def measure_command(command: Sequence[str], repeat: int = 1, meter: str | Meter = "auto") -> Repeated:
+    """Run a command so many times, and measure it with its children."""
+    return measure_repeatedly(command, repeat, meter=meter)
 
 
 def meters() -> list[MeterInfo]:

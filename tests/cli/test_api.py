@@ -31,7 +31,7 @@ PUBLIC = {
     *("Energy", "Executor", "LeaseTerms", "TaskFuture", "Unknown", "VirtualNode", "function"),
     *("OutcomeUnknown", "TaskTimeout", "WorkerLost"),
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
-    *("functions", "logs", "meters", "prune", "run", "tasks"),
+    *("functions", "logs", "measure", "measure_command", "meters", "prune", "run", "tasks"),
 }
 
 

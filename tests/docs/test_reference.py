@@ -19,7 +19,7 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 FUNCTIONS = (
     *("simulate", "compare", "replay", "why", "policies", "scenarios", "machines"),
-    *("run", "tasks", "functions", "logs", "prune", "meters"),
+    *("run", "tasks", "functions", "logs", "prune", "meters", "measure", "measure_command"),
 )
 
 

@@ -12,6 +12,7 @@ import click
 
 COMMANDS: Final = {
     "run": "Run a command or a function here, and say what it cost.",
+    "measure": "Say how many joules a command takes, with its children.",
     "tasks": "List what was run here; remove old runs.",
     "functions": "Say what each function costs here.",
     "logs": "Print what a task printed.",

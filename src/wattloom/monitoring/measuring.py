@@ -1,0 +1,192 @@
+"""Joules of a block of code or of a command, measured from beside it.
+
+Owns the clock, the thread that reads the meter meanwhile, and the command's process. The arithmetic is `stretch`'s.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Event, Lock, Thread, current_thread, main_thread
+from time import monotonic, process_time, sleep
+from types import FrameType, TracebackType
+from typing import IO, Any, Final
+
+import msgspec
+
+from wattloom.energy.forecast import Unknown
+from wattloom.energy.measured import Energy
+from wattloom.errors import InputError
+from wattloom.metering.choosing import choose_meter
+from wattloom.metering.proc import children_seconds, family_seconds
+from wattloom.metering.protocol import Meter
+from wattloom.metering.this_machine import this_machine
+from wattloom.monitoring.stretch import Measured, Stretch
+
+READ_EVERY_S: Final = 0.5
+SLOWEST_S: Final = 10.0
+"""So long a slow source is given to show what came after the end."""
+NOT_FOUND: Final = 127
+NOT_ALLOWED: Final = 126
+
+
+class Measurement:
+    """A block of code: `with wattloom.measure() as measured: ...`, then `measured.joules`."""
+
+    def __init__(self, meter: "str | Meter" = "auto", *, cpu: Callable[[], float] | None = None) -> None:
+        self._wanted = meter
+        self._cpu = cpu or own_cpu_seconds
+        self._done: Measured | None = None
+        self._over = Event()
+        self._lock = Lock()
+
+    # -- what came of it ------------------------------------------------------------------------------------------
+
+    @property
+    def result(self) -> Measured:
+        """All figures, once the block is over."""
+        if self._done is None:
+            raise InputError("measure", "the block is not over yet: ask after it")
+        return self._done
+
+    @property
+    def energy(self) -> Energy | Unknown:
+        """Joules above idle, with spread and provenance; or why there are none."""
+        return self.result.energy
+
+    @property
+    def joules(self) -> float | None:
+        """Of `energy`; None: unknown."""
+        return self.energy.joules if isinstance(self.energy, Energy) else None
+
+    @property
+    def seconds(self) -> float:
+        return self.result.seconds
+
+    # -- the block ------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "Measurement":
+        here = this_machine()
+        wanted = self._wanted
+        meter = choose_meter(here, "" if wanted == "auto" else wanted) if isinstance(wanted, str) else wanted
+        self._done = None
+        self._over.clear()
+        self._stretch = Stretch(meter, here)
+        self._stretch.begin(monotonic(), self._cpu())
+        self._thread = Thread(target=self._look_on, name="wattloom-measure", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> Measured:
+        """The block is over; the same as leaving it."""
+        now, cpu_s = monotonic(), self._cpu()
+        self._over.set()
+        self._thread.join()
+        with self._lock:
+            self._wait_for_reading(now, cpu_s)
+            self._done = self._stretch.end(now, cpu_s)
+        return self._done
+
+    def _wait_for_reading(self, now: float, cpu_s: float) -> None:
+        """A slow source shows the end of the block only later."""
+        while self._stretch.look(max(now, monotonic()), cpu_s) or not self._stretch.read_until(now):
+            if self._stretch.read_until(now) or monotonic() > now + SLOWEST_S or not self._is_slow():
+                return
+            sleep(0.05)
+
+    def _is_slow(self) -> bool:
+        return getattr(self._stretch.meter, "period_s", 0.0) > 0.0
+
+    def _look_on(self) -> None:
+        while not self._over.wait(READ_EVERY_S):
+            with self._lock:
+                self._stretch.look(monotonic(), self._cpu())
+
+
+def own_cpu_seconds() -> float:
+    """Of this process, its threads and its children."""
+    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
+    children = children_seconds(Path(f"/proc/{os.getpid()}")) or 0.0
+    return process_time() + max(waited.ru_utime + waited.ru_stime, children)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+class MeasuredCommand(msgspec.Struct, frozen=True):
+    """A command that was run and measured."""
+
+    command: tuple[str, ...]
+    exit_code: int
+    """128 and the signal's number if it was killed."""
+    measured: Measured
+
+
+class CommandCannotRun(InputError):
+    """There is no such command, or it may not be run."""
+
+    def __init__(self, command: str, problem: str, code: int) -> None:
+        super().__init__("command", f"{command}: {problem}")
+        self.code = code
+
+
+def measure_command(
+    command: Sequence[str], *, meter: "str | Meter" = "auto", stdout: int | IO[Any] | None = None
+) -> MeasuredCommand:
+    """Run a command in this terminal, and measure it with its children. Ctrl-C goes to the command."""
+    if not command:
+        raise InputError("command", "is empty")
+    watched = _Watched()
+    measurement = Measurement(meter, cpu=watched.cpu_seconds)
+    # With a handler here, not with "ignored": that one a command would inherit.
+    before = signal.signal(signal.SIGINT, _leave_to_command) if current_thread() is main_thread() else None
+    try:
+        with measurement:
+            code = watched.run(command, stdout)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+    return MeasuredCommand(tuple(command), code, measurement.result)
+
+
+class _Watched:
+    """The command's process, and what it has used."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._used_s = 0.0
+        self._lock = Lock()
+
+    def cpu_seconds(self) -> float:
+        with self._lock:
+            seen = family_seconds(self._folder) if self._folder is not None else None
+            self._used_s = max(self._used_s, seen or 0.0)
+            return self._used_s
+
+    def run(self, command: Sequence[str], stdout: int | IO[Any] | None) -> int:
+        process = _start(command, stdout)
+        self._folder = Path(f"/proc/{process.pid}")
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)  # it is reaped: nobody need wait again
+        with self._lock:
+            self._folder = None
+            self._used_s = max(self._used_s, used.ru_utime + used.ru_stime)
+        return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+def _start(command: Sequence[str], stdout: int | IO[Any] | None) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(command, stdout=stdout)
+    except FileNotFoundError:
+        raise CommandCannotRun(command[0], "there is no such command", NOT_FOUND) from None
+    except OSError as problem:
+        raise CommandCannotRun(command[0], problem.strerror or str(problem), NOT_ALLOWED) from None
+
+
+def _leave_to_command(number: int, frame: FrameType | None) -> None:
+    """The terminal has sent it to the command too."""

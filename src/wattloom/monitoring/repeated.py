@@ -1,0 +1,89 @@
+"""A command measured several times: each run, their mean, and how much they differ.
+
+Owns the sums over runs, and what of them goes out as JSON.
+"""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean, stdev
+from typing import IO, Any
+
+import msgspec
+
+from wattloom.energy.measured import Energy
+from wattloom.metering.protocol import Meter
+from wattloom.monitoring.measuring import MeasuredCommand, measure_command
+from wattloom.monitoring.stretch import Measured
+
+
+class Repeated(msgspec.Struct, frozen=True):
+    """All runs. It was not repeated once it failed."""
+
+    command: tuple[str, ...]
+    runs: tuple[MeasuredCommand, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return self.runs[-1].exit_code
+
+    @property
+    def many(self) -> bool:
+        return len(self.runs) > 1
+
+    @property
+    def _known(self) -> list[float]:
+        found = (run.measured.energy for run in self.runs)
+        return [energy.joules for energy in found if isinstance(energy, Energy)]
+
+    @property
+    def mean_j(self) -> float | None:
+        return fmean(self._known) if self._known else None
+
+    @property
+    def deviation_j(self) -> float | None:
+        """From run to run. It does not hold what all runs have in common, such as the error of a curve."""
+        return stdev(self._known) if len(self._known) > 1 else None
+
+    @property
+    def mean_s(self) -> float:
+        return fmean(run.measured.seconds for run in self.runs)
+
+    def to_json(self) -> dict[str, Any]:
+        """Of one run its figures; of several these, with mean and deviation."""
+        runs = [_figures(run.measured) | {"exit_code": run.exit_code} for run in self.runs]
+        if not self.many:
+            return {"command": self.command} | runs[0]
+        sums = {"mean_j": self.mean_j, "deviation_j": self.deviation_j, "mean_s": self.mean_s}
+        return {"command": self.command, "exit_code": self.exit_code} | sums | {"runs": runs}
+
+
+def measure_repeatedly(
+    command: Sequence[str],
+    repeat: int = 1,
+    *,
+    meter: "str | Meter" = "auto",
+    stdout: int | IO[Any] | None = None,
+    after: Callable[[MeasuredCommand], None] | None = None,
+) -> Repeated:
+    """Run it so many times, one by one, and stop when it fails. `after` hears of each run."""
+    runs: list[MeasuredCommand] = []
+    while len(runs) < repeat and not (runs and runs[-1].exit_code):
+        runs.append(measure_command(command, meter=meter, stdout=stdout))
+        if after is not None:
+            after(runs[-1])
+    return Repeated(tuple(command), tuple(runs))
+
+
+def _figures(measured: Measured) -> dict[str, Any]:
+    energy = measured.energy
+    if isinstance(energy, Energy):
+        known: dict[str, Any] = {
+            "joules": energy.joules,
+            "spread": energy.spread,
+            "provenance": energy.provenance,
+            "problem": "",
+        }
+    else:
+        known = {"joules": None, "spread": None, "provenance": None, "problem": energy.reason}
+    rest = msgspec.to_builtins(measured)
+    del rest["energy"]
+    return {**known, "watts": measured.watts, **rest}

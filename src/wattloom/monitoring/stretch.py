@@ -1,0 +1,175 @@
+"""What a stretch of time cost somebody on this machine: a block of code, or a command with its children.
+
+Owns the sums over the intervals between good readings. The time and the CPU seconds are handed in; the meter is read.
+"""
+
+from math import hypot
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wattloom.attribution.idle import IdleDraw
+from wattloom.attribution.sharing import price_of, to_grain
+from wattloom.cluster.profile import MachineProfile
+from wattloom.energy.forecast import Unknown
+from wattloom.energy.measured import Energy
+from wattloom.metering.proc import TICK_S, busy_seconds
+from wattloom.metering.protocol import Meter, Quantity, Sample
+from wattloom.units import Joules
+
+PROC: Final = Path("/proc")
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What was measured. The machine's joules are those between the readings around the stretch."""
+
+    seconds: float
+    cpu_s: float
+    """CPU seconds, of all threads and children."""
+    energy: Energy | Unknown
+    """Joules above idle that were this stretch's own."""
+    machine_j: float
+    """All that the meter counted."""
+    idle_j: float
+    """What the machine would have drawn with nothing to do."""
+    others_j: float
+    """Everybody else's."""
+    unknown_s: float
+    """Time for which the meter has no good reading."""
+    meter: str
+    quantity: Quantity
+
+    @property
+    def watts(self) -> float | None:
+        """Mean power of the stretch's own joules."""
+        known = isinstance(self.energy, Energy) and self.seconds > 0.0
+        return self.energy.joules / self.seconds if known else None  # type: ignore[union-attr]
+
+
+class Stretch:
+    """Adds up intervals. Say `begin`, then `look` every now and then, then `end`."""
+
+    def __init__(self, meter: Meter, profile: MachineProfile, *, proc: Path = PROC) -> None:
+        self.meter: Final = meter
+        self._proc = proc
+        self._idle = IdleDraw(profile, meter.quantity)
+        self._threads = profile.threads
+        self._began, self._cpu_began = 0.0, 0.0
+        self._last: Sample | None = None
+        self._busy_s = 0.0
+        self._cpu_s = 0.0
+        self._joules = self._model_j = self._variance = 0.0
+        self._late_s = 0.0
+        self._free_s = self._free_j = 0.0
+        self._machine_j = self._idle_j = 0.0
+        self._unknown_s = 0.0
+        self._problem = ""
+        self._waiting = ""
+
+    def begin(self, now: float, cpu_s: float) -> None:
+        self._began, self._cpu_began, self._cpu_s = now, cpu_s, cpu_s
+        self.look(now, cpu_s)
+
+    def look(self, now: float, cpu_s: float) -> bool:
+        """Read the meter; whether there was a new reading. `cpu_s` counts from any beginning and never falls."""
+        reading, broke_off = self._read(now), "the meter's count broke off"
+        if isinstance(reading, Unknown):
+            # A count that broke off goes on from here: asked again at once, the meter says so, and less is lost.
+            broke_off = reading.reason
+            reading = self._read(now)
+        busy = None if isinstance(reading, Unknown) else self._busy(reading)
+        if isinstance(reading, Unknown) or busy is None:
+            self._waiting = broke_off if isinstance(reading, Unknown) else "the kernel does not say how busy it is"
+            return False
+        last, self._waiting = self._last, ""
+        if last is not None and reading.epoch == last.epoch and reading.time <= last.time:
+            return False
+        if last is None or reading.epoch != last.epoch or reading.joules < last.joules:
+            self._skip(reading.time - (self._began if last is None else last.time), broke_off, cpu_s)
+        else:
+            self._close(last, reading, max(busy - self._busy_s, 0.0), cpu_s)
+        self._last, self._busy_s, self._cpu_s = reading, busy, max(cpu_s, self._cpu_s)
+        return True
+
+    def end(self, now: float, cpu_s: float) -> Measured:
+        """All of it. Say `look` until a reading is not older than the end, where the source is slow."""
+        self.look(now, cpu_s)
+        if self._waiting or self._last is None:
+            since = self._began if self._last is None else self._last.time
+            self._skip(now - since, self._waiting or "the meter was not read", cpu_s)
+        late_j = self._claim_late()
+        joules = self._joules + late_j
+        spread = hypot(self._model_j + self.meter.model_error * late_j, self._variance**0.5)
+        seconds = now - self._began
+        machine_j, idle_j = to_grain(self._machine_j), to_grain(self._idle_j)
+        known = min(to_grain(joules), machine_j - idle_j)
+        return Measured(
+            seconds,
+            cpu_s - self._cpu_began,
+            self._unknown(seconds) or Energy(Joules(known), Joules(spread), self.meter.provenance),
+            machine_j,
+            idle_j,
+            machine_j - idle_j - known,
+            self._unknown_s,
+            self.meter.name,
+            self.meter.quantity,
+        )
+
+    def read_until(self, time: float) -> bool:
+        """Whether the last good reading is of this time or later."""
+        return self._last is not None and self._last.time >= time
+
+    # -- intervals ------------------------------------------------------------------------------------------------
+
+    def _read(self, now: float) -> Sample | Unknown:
+        try:
+            return self.meter.read(now)
+        except Exception as problem:  # anybody's meter: what it raises is no figure
+            return Unknown(f"the meter {self.meter.name} failed: {type(problem).__name__}: {problem}")
+
+    def _busy(self, reading: Sample) -> float | None:
+        return reading.busy_s if reading.busy_s is not None else busy_seconds(self._proc)
+
+    def _skip(self, seconds: float, reason: str, cpu_s: float) -> None:
+        """Time whose joules nobody knows."""
+        if seconds > 0.0 or cpu_s > self._cpu_s:
+            self._unknown_s += max(seconds, 0.0)
+            self._problem = self._problem or reason
+
+    def _close(self, last: Sample, reading: Sample, busy_s: float, cpu_s: float) -> None:
+        seconds = reading.time - last.time
+        meter_j = reading.joules - last.joules
+        used = max(cpu_s - self._cpu_s, 0.0)
+        # Children that the kernel did not show while they ran come all at once, at their end.
+        late = max(used - max(seconds * self._threads, busy_s) - TICK_S, 0.0)
+        used -= late
+        self._late_s += late
+        self._idle.learn(meter_j / seconds, busy_s / seconds)
+        tick_s = TICK_S * self._threads**0.5
+        resolution = hypot(last.resolution_j, reading.resolution_j)
+        price = price_of(meter_j, resolution, self._idle.watts, seconds, busy_s, used, tick_s)
+        joules = used * price.joules
+        self._joules += joules
+        self._model_j += joules * self._differs(used / price.busy_s if price.busy_s > 0.0 else 0.0)
+        self._variance += (used * price.spread) ** 2
+        self._free_s += max(price.busy_s - used, 0.0)
+        self._free_j += max(price.active_j - joules, 0.0)
+        self._machine_j += meter_j
+        self._idle_j += price.idle_j
+
+    def _differs(self, share: float) -> float:
+        """How far work may be from the machine's mean: where it was alone, a measured mean is its own."""
+        alone = 1.0 - share if self.meter.provenance == "measured" else 1.0
+        return self.meter.model_error * alone
+
+    def _claim_late(self) -> float:
+        """Joules of CPU time that showed late, out of what nobody else is known to have used."""
+        if self._late_s <= 0.0 or self._free_s <= 0.0:
+            return 0.0
+        return self._free_j * min(self._late_s / self._free_s, 1.0)
+
+    def _unknown(self, seconds: float) -> Unknown | None:
+        if not self._problem:
+            return None
+        return Unknown(f"{self._unknown_s:.1f} of {seconds:.1f} s have no reading: {self._problem}")

@@ -15,13 +15,19 @@ DEMO = $(BIN)/wattloom demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICI
 
 PYTEST_ARGS ?= -n 2
 # Peers the benchmarks compare with: never in the product's environment.
-BENCH_PEERS := simpy numpy
+BENCH_PEERS := simpy numpy psutil
 # Heavy ones, for bench-dispatch and bench-idle only.
 BENCH_EXECUTORS := loky ray distributed parsl
 # A folder of data for benchmarks that can use one: make bench BENCH_DATA=/path/to/data
 BENCH_DATA ?=
 BENCH_ARGS ?=
 BENCH_OPTIONS = $(if $(BENCH_DATA),--data "$(BENCH_DATA)") $(BENCH_ARGS)
+# Programs that tests start for real, as Debian calls them. Without one its tests are skipped, and say so.
+TEST_PACKAGES := stress-ng prometheus pcp snmp snmpd ipmitool openipmi libopenipmi-dev openssl gcc libc6-dev \
+	qemu-system-x86 busybox-static
+TEST_PROGRAMS := stress-ng prometheus snmpget /usr/sbin/snmpd ipmitool ipmi_sim openssl gcc qemu-system-x86_64 busybox \
+	/usr/lib/pcp/bin/pmcd
+GUEST := .tools/guest
 SIMGRID_HEADER := /usr/include/simgrid/s4u.hpp
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -30,7 +36,7 @@ export PIP_QUIET := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint check-compiled bench bench-decisions bench-simulation simgrid docs compiled wheel clean
+.PHONY: help demo test tools guest lint check-compiled bench bench-decisions bench-simulation simgrid docs compiled wheel clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +44,7 @@ help: ## print the targets
 demo: $(VENV)/.stamp-report ## run functions here, compare policies on a ready scenario, write demo-report/
 	$(DEMO)
 
-test: $(VENV)/.stamp-dev ## run the tests
+test: $(VENV)/.stamp-dev tools guest ## run the tests
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## check style, format, types and the import contract
@@ -63,7 +69,7 @@ check-compiled: $(VENV)/.stamp-dev $(BENCH_VENV)/.stamp-wattloom ## compare resu
 
 compiled: dist/.stamp-compiled ## build the mypyc-compiled wheel into dist/
 
-bench: bench-decisions bench-simulation bench-dispatch bench-idle bench-parity bench-chaos ## run all benchmarks
+bench: bench-decisions bench-simulation bench-dispatch bench-idle bench-parity bench-chaos bench-monitoring ## run all benchmarks
 
 bench-decisions: $(BENCH_VENV)/.stamp-wattloom ## decisions per second
 	$(BENCH_BIN)/python benchmarks/decisions.py $(BENCH_OPTIONS)
@@ -89,6 +95,14 @@ bench-chaos: $(BENCH_VENV)/.stamp-wattloom ## kill -9 at random moments, a few h
 bench-parity: $(BENCH_VENV)/.stamp-wattloom ## what the simulator predicts, beside what happens on this machine
 	$(BENCH_BIN)/python benchmarks/parity.py $(BENCH_OPTIONS)
 
+.PHONY: bench-monitoring
+bench-monitoring: $(BENCH_VENV)/.stamp-wattloom ## what a look at 100 to 4,000 processes costs, beside psutil
+	$(BENCH_BIN)/python benchmarks/monitoring.py $(BENCH_OPTIONS)
+
+.PHONY: bench-disaggregation
+bench-disaggregation: $(BENCH_VENV)/.stamp-wattloom ## errors of joules per function out of whole-machine power
+	$(BENCH_BIN)/python benchmarks/disaggregation.py $(BENCH_OPTIONS)
+
 # A peer that cannot be installed does not stop the others: the benchmark names it as missing.
 bench-peers: | $(BENCH_BIN)/python
 	@if [ "$$(cat $(BENCH_VENV)/.stamp-executors 2>/dev/null)" = "$(BENCH_EXECUTORS)" ]; then exit 0; fi; \
@@ -96,6 +110,33 @@ bench-peers: | $(BENCH_BIN)/python
 		echo "installing $$peer into $(BENCH_VENV)"; $(BENCH_BIN)/pip install $$peer || failed="$$failed $$peer"; done; \
 	if [ -n "$$failed" ]; then echo "*** NOT INSTALLED:$$failed; the benchmark goes on without" >&2; \
 	else echo "$(BENCH_EXECUTORS)" > $(BENCH_VENV)/.stamp-executors; fi
+
+bench-vms: $(BENCH_VENV)/.stamp-wattloom tools guest ## how late and how right a virtual machine learns its joules
+	$(BENCH_BIN)/python benchmarks/vm_shares.py --kernel $(GUEST) $(BENCH_ARGS)
+
+# SYSTEMD_OFFLINE: in a container some packages fail to be configured because systemd does not run.
+tools: ## install the programs that tests start for real (as root on Debian; elsewhere says what is missing)
+	@missing=; for program in $(TEST_PROGRAMS); do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing $(TEST_PACKAGES) with apt-get"; \
+		export SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends $(TEST_PACKAGES) >/dev/null 2>&1 || true; \
+	fi; \
+	for program in $(TEST_PROGRAMS); do command -v $$program >/dev/null || { \
+		echo "*** $$program IS MISSING: its tests will be skipped." >&2; \
+		echo "*** Install it (Debian: apt-get install $(TEST_PACKAGES))." >&2; }; done
+
+# A kernel for the virtual machine that tests boot: unpacked, not installed.
+guest: ## get a kernel for the virtual machine of the tests
+	@if ls $(GUEST)/boot/vmlinuz-* >/dev/null 2>&1; then exit 0; fi; \
+	if command -v apt-get >/dev/null && command -v dpkg >/dev/null && [ "$$(uname -m)" = x86_64 ]; then \
+		echo "getting a kernel for the guest of the tests"; mkdir -p $(GUEST); \
+		package=$$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1); \
+		[ -n "$$package" ] && (cd $(GUEST) && apt-get download -qq "$$package" 2>/dev/null \
+			&& dpkg -x linux-image-*.deb . && rm -f linux-image-*.deb); \
+	fi; \
+	ls $(GUEST)/boot/vmlinuz-* >/dev/null 2>&1 || echo "*** NO KERNEL FOR A GUEST: the test with a virtual machine is skipped." >&2
 
 # SimGrid is a C++ library from the distribution. Without it the benchmark still runs, and says what is missing.
 simgrid:

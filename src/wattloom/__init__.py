@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wattloom.api import (
+        attribute,
         compare,
         functions,
         logs,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         scenarios,
         simulate,
         tasks,
+        validate_attribution,
         why,
     )
     from wattloom.energy.forecast import Unknown
@@ -53,6 +55,7 @@ _HOME = {
     "VirtualNode": "wattloom.local.nodes",
     "WorkerLost": "wattloom.local.errors",
     "function": "wattloom.local.decorator",
+    "attribute": "wattloom.api",
     "compare": "wattloom.api",
     "functions": "wattloom.api",
     "logs": "wattloom.api",
@@ -66,6 +69,7 @@ _HOME = {
     "scenarios": "wattloom.api",
     "simulate": "wattloom.api",
     "tasks": "wattloom.api",
+    "validate_attribution": "wattloom.api",
     "why": "wattloom.api",
     "InputError": "wattloom.errors",
     "WattloomError": "wattloom.errors",
@@ -104,6 +108,7 @@ __all__ = [
     "Why",
     "WorkerLost",
     "__version__",
+    "attribute",
     "compare",
     "function",
     "functions",
@@ -119,6 +124,7 @@ __all__ = [
     "scenarios",
     "simulate",
     "tasks",
+    "validate_attribution",
     "why",
 ]
 

@@ -3,7 +3,7 @@
 Owns what a caller may give (names, paths or objects) and what comes back. Prints nothing, draws nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from io import BufferedWriter, FileIO
 from pathlib import Path
@@ -39,20 +39,30 @@ from wattloom.simulation.why import Why
 from wattloom.units import GIB
 
 if TYPE_CHECKING:
+    from wattloom.attribution.power_files import RecordedPower, RecordedRuns
+    from wattloom.cluster.curve_model import Curve
+    from wattloom.cluster.power_from_cpu import FittedCurve
+    from wattloom.disaggregation.result import PowerAttribution
+    from wattloom.local.leave_one_out import Validation
     from wattloom.local.running import Ran
 
 __all__ = [
     "FunctionInfo",
     "LogInfo",
     "MachineInfo",
+    "MachineMatch",
     "MeterInfo",
     "PolicyInfo",
     "PruneInfo",
     "ScenarioInfo",
     "TaskInfo",
+    "attribute",
     "compare",
     "functions",
     "logs",
+    "machine_curve",
+    "machine_curve_from_samples",
+    "machine_match",
     "machines",
     "meters",
     "policies",
@@ -93,6 +103,25 @@ class MachineInfo(msgspec.Struct, frozen=True):
     sleep_w: float | None
     """None: it cannot sleep."""
     speed: float
+    provenance: str
+    source: str
+
+
+class MachineMatch(msgspec.Struct, frozen=True):
+    """What this machine's power curve was taken from."""
+
+    machine: str
+    cores: int
+    threads: int
+    idle_w: float
+    full_w: float
+    by: str
+    """`catalogue`, `processor` (results with the same), `family` or `kind`."""
+    spread: float
+    """Of the watts above idle: one relative standard deviation."""
+    error: float
+    """Of a function's joules per CPU second on this curve, functions differing as they do."""
+    quantity: str
     provenance: str
     source: str
 
@@ -227,6 +256,52 @@ def measure_command(command: Sequence[str], repeat: int = 1, meter: str | Meter 
     return measure_repeatedly(command, repeat, meter=meter)
 
 
+def attribute(
+    power: "str | Path | Sequence[tuple[float, float]]",
+    runs: "str | Path | Sequence[tuple[float, float, str]]",
+    mode: str = "marginal",
+    *,
+    idle: str | None = None,
+    idle_w: float | None = None,
+    lag_s: float | None = None,
+    package: str | Path | None = None,
+    node: str | None = None,
+) -> "PowerAttribution":
+    """Joules of functions out of a whole machine's power, by who ran when.
+
+    `power` is a file of `time_s,watts` or pairs; `runs` a file of `start_s,end_s,function` or triples. `mode`:
+    `marginal` (what leaving a function out would save) or `full` (all above idle shared out). `idle`: `node` (idle is
+    nobody's) or `pro-rata` (shared by running seconds); left out, `node` for marginal and `pro-rata` for full.
+    `package`: a file of the CPU package's watts or joules, beside the wall's. `node`: only calls on this node.
+    """
+    from wattloom.attribution.power_files import read_power
+    from wattloom.attribution.whole_machine import attribute_power
+    from wattloom.disaggregation.disaggregate import Wanted
+    from wattloom.disaggregation.result import way_of_counting
+
+    counted, kept = way_of_counting(mode, idle)
+    beside = None if package is None else read_power(package)
+    return attribute_power(_power(power), _runs(runs, node), counted, kept, Wanted(idle_w, lag_s), beside)
+
+
+def validate_attribution(
+    functions: "Sequence[str | Callable[[], object]]" = (),
+    *,
+    seconds: float = 60.0,
+    rounds: int = 3,
+    meter: str = "auto",
+    progress: Progress | None = None,
+) -> "Validation":
+    """How far the joules of calls are from what the meter sees when one function is left out of a mix. Functions are
+    called without arguments, and given as `module:name` or themselves; none: four small ones of different kinds."""
+    from wattloom.local.leave_one_out import validate_attribution as validate
+    from wattloom.local.named import named_function
+    from wattloom.local.sample_work import FUNCTIONS
+
+    named = [named_function(each) if isinstance(each, str) else each for each in functions]
+    return validate(named or FUNCTIONS, seconds=seconds, rounds=rounds, meter=meter, progress=progress)
+
+
 def meters() -> list[MeterInfo]:
     """Every installed meter, and whether it works here."""
     from wattloom.metering.choosing import meters as installed
@@ -240,6 +315,60 @@ def scenarios() -> list[ScenarioInfo]:
     return [_scenario_info(load_scenario(name)[0], name) for name in builtin_names()]
 
 
+def machine_curve(
+    idle: float | None = None,
+    full: float | None = None,
+    *,
+    cpu: str | None = None,
+    year: float | None = None,
+    points: "Mapping[float, float] | Sequence[tuple[float, float]]" = (),
+) -> "Curve":
+    """Watts at the plug at 0, 10 ... 100% load, from idle and full draw and whatever else is known.
+
+    `points`: watts known at loads in percent. Without `idle` or `full` the processor's published results are asked.
+    """
+    from wattloom.cluster.curve_model import curve
+
+    pairs = list(points.items() if isinstance(points, Mapping) else points)
+    if len({load for load, _ in pairs}) < len(pairs):
+        raise InputError("point", "the same load is given twice")
+    return curve(idle, full, cpu=cpu, year=year, points=dict(pairs))
+
+
+def machine_curve_from_samples(samples: str | Path) -> "FittedCurve":
+    """A curve over cores in use, learned from a file of `time_s,cpu_cores,watts`."""
+    from wattloom.cluster.power_from_cpu import fit_curve
+    from wattloom.cluster.power_samples import read_samples
+
+    try:
+        text = Path(samples).read_text()
+    except (OSError, UnicodeDecodeError) as failed:
+        raise InputError(str(samples), f"cannot be read: {failed}") from failed
+    return fit_curve(*read_samples(text, str(samples)))
+
+
+def machine_match() -> MachineMatch:
+    """What this machine's power curve comes from as long as nobody has measured it."""
+    from wattloom.metering.curves import curve_error, match_of
+    from wattloom.metering.this_machine import this_machine
+
+    profile = this_machine()
+    found = match_of(profile)
+    return MachineMatch(
+        machine=profile.name,
+        cores=profile.cores,
+        threads=profile.threads,
+        idle_w=profile.watts[0][1],
+        full_w=profile.watts[-1][1],
+        by=found.by,
+        spread=found.spread,
+        error=curve_error(profile),
+        quantity=profile.quantity,
+        provenance=profile.provenance,
+        source=profile.source,
+    )
+
+
 def machines() -> list[MachineInfo]:
     """The catalogue of machines."""
     return [_machine_info(profile) for profile in catalogue().values()]
@@ -250,6 +379,22 @@ def machines() -> list[MachineInfo]:
 
 def _scenario(given: str | Path | Scenario) -> tuple[Scenario, Path]:
     return (given, Path()) if isinstance(given, Scenario) else load_scenario(str(given))
+
+
+def _power(given: "str | Path | Sequence[tuple[float, float]]") -> "RecordedPower":
+    from wattloom.attribution.power_files import power_of, read_power
+
+    if isinstance(given, str | Path):
+        return read_power(given)
+    return power_of("power", [each[0] for each in given], [each[1] for each in given])
+
+
+def _runs(given: "str | Path | Sequence[tuple[float, float, str]]", node: str | None) -> "RecordedRuns":
+    from wattloom.attribution.power_files import read_runs, runs_of
+
+    if isinstance(given, str | Path):
+        return read_runs(given, node)
+    return runs_of("runs", [(start, end, function, float("nan")) for start, end, function in given])
 
 
 def _trial(given: str | Path | Scenario, loaded: Scenario, seed: int, folder: Path) -> Trial:

@@ -43,8 +43,12 @@ class Prometheus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the number is."""
     quantity: Literal["wall", "package"] = "wall"
     """What it is of: the plug, or the processors with their memory."""
+    provenance: Literal["measured", "modelled", "estimated"] = "measured"
+    """How those know it who gave it to the server."""
     token: str = ""
-    """A bearer token, if the server wants one."""
+    """A bearer token, if the server wants one. Best given by the environment: WATTLOOM_PROMETHEUS__TOKEN."""
+    certificate: str = ""
+    """A file with the certificate to trust; `any`: trust every one."""
 
 
 class Scaphandre(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,6 +65,8 @@ class Kepler(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Address of its metrics, as `http://localhost:28282/metrics`."""
     node: str = ""
     """Which node, where one address shows several. Empty: the only one."""
+    quantity: Literal["package", "wall"] = "package"
+    """Processors with their memory, or the whole platform where Kepler knows that."""
 
 
 class Powerapi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,7 +84,10 @@ class Pcp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str = ""
     """Address of pmproxy, as `http://localhost:44322`."""
     metric: str = "denki.rapl.sysfs"
-    """Which metric; its instances are packages and memory."""
+    """Which metric: of `denki.rapl` packages and memory are added up (older versions call it `denki.rapl.raw`, which is
+    found by itself); `nvidia.energy` is of the accelerators."""
+    host: str = ""
+    """Whose metrics pmproxy is to fetch. Empty: those of the machine it runs on."""
 
 
 class Ipmi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,11 +96,13 @@ class Ipmi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     enabled: bool = False
     """Ask it at all: a controller that is asked often may become slow."""
     host: str = ""
-    """Its address. Empty: this machine's own, through the kernel."""
+    """Its address, with a port if it is not 623. Empty: this machine's own, through the kernel."""
     user: str = ""
     """Who asks, over the network."""
     password: str = ""
     """Best given by the environment: WATTLOOM_IPMI__PASSWORD."""
+    cipher_suite: Count = 0
+    """Over the network: older controllers need 3. 0: what ipmitool and the controller agree on."""
 
 
 class Redfish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,14 +127,18 @@ class Pdu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Address of a page with the watts in it, or of an SNMP agent as `snmp://strip.example`."""
     path: str = ""
     """Where in the page: names and numbers with dots for JSON, as `outlets.0.watts`; for SNMP the object's number."""
+    unit: Literal["watts", "joules"] = "watts"
+    """What the number is: power, or energy that only rises."""
     factor: Positive = 1.0
-    """What the number must be multiplied with to be watts."""
+    """What the number must be multiplied with to be watts or joules: 3600000 for kilowatt-hours."""
     community: str = "public"
     """SNMP's word of admission."""
     user: str = ""
     """Who asks, over HTTP."""
     password: str = ""
     """Best given by the environment: WATTLOOM_PDU__PASSWORD."""
+    certificate: str = ""
+    """A file with the certificate to trust; `any`: trust every one."""
 
 
 class HostShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -200,6 +200,7 @@ def test_after_a_break_the_account_goes_on_at_once_and_only_the_time_before_is_u
     account.worker_started(1)
     account.sample(0.0)
     account.ended(1, "before", "f", 0.0)
+    tree.add("intel-rapl:0", 10_000_000)
     usage = account.sample(3600.0)  # an hour without a reading: the counter may have wrapped more than once
     assert isinstance(usage.energy("before"), Unknown)
     assert "more than once" in usage.problem

@@ -40,10 +40,11 @@ STEP = st.fixed_dictionaries(
 class Life:
     """An account that goes through arbitrary steps, checked after each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, learns: bool) -> None:
         self.proc = ProcTree(folder)
         self.meter = Scripted()
-        self.account = Account(self.meter, machine(), proc=folder)
+        self.meter.model_error = 0.4 if learns else 0.0
+        self.account = Account(self.meter, machine("package" if learns else "wall"), proc=folder)
         self.cpu = dict.fromkeys((0, *WORKERS), 0.0)
         self.now, self.tasks = 0.0, 0
         self.waiting: set[str] = set()
@@ -81,10 +82,10 @@ class Life:
         for worker, cpu_s in step["ended"]:
             ended = self.running.pop(worker, None) or self.task()
             self.waiting.add(ended)
-            self.account.ended(worker, ended, "f", cpu_s)
+            self.account.ended(worker, ended, f"f{self.tasks % 3}", cpu_s)
         for worker in step["running"]:
             self.running.setdefault(worker, self.task())
-            self.account.running(worker, self.running[worker], "f")
+            self.account.running(worker, self.running[worker], f"f{worker % 2}")
         if step["dies"] is not None:
             task = self.running.pop(step["dies"], None)
             if task is not None:
@@ -114,10 +115,14 @@ class Life:
 
 # No shrinking: every step writes files, and to shrink takes minutes.
 @settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
-@given(st.lists(STEP, min_size=1, max_size=8))
-def test_tasks_and_idle_and_unattributed_are_the_meter_whatever_happens(steps: list[dict]) -> None:  # type: ignore[type-arg]
+@given(st.lists(STEP, min_size=1, max_size=8), st.booleans())
+def test_tasks_and_idle_and_unattributed_are_the_meter_whatever_happens(
+    steps: list[dict],  # type: ignore[type-arg]
+    learns: bool,
+) -> None:
+    """Whether the meter can tell functions apart or not."""
     with TemporaryDirectory() as folder:
-        life = Life(Path(folder))
+        life = Life(Path(folder), learns)
         for step in steps:
             life.step(step)
         for worker in WORKERS:

@@ -1,4 +1,4 @@
-"""Commands that read what was run here: tasks, functions, logs, meters, why and replay without a log."""
+"""Commands that read what was run here: tasks, functions, logs, why and replay without a log."""
 
 import json
 import os
@@ -254,19 +254,6 @@ def test_replay_without_a_log_takes_the_last_run_however_journals_were_read_sinc
     assert found["recorded"]["tasks"]["submitted"] == 3
     assert found["same_decisions"] is True
     assert listed(wattloom, "replay", "first")["recorded"]["tasks"]["submitted"] == 2
-
-
-# -- meters ------------------------------------------------------------------------------------------------------------
-
-
-def test_meters_say_which_is_used_and_what_the_others_lack(wattloom: Wattloom) -> None:
-    found = {each["name"]: each for each in listed(wattloom, "meters")}
-    assert {"estimate", "powercap"} <= set(found)
-    (used,) = [each for each in found.values() if each["used"]]
-    assert used["problem"] == ""
-    shown = wattloom("meters").stdout
-    assert "yes, and is used" in shown
-    assert ("no: " in shown) == any(each["problem"] for each in found.values())
 
 
 # -- options -----------------------------------------------------------------------------------------------------------

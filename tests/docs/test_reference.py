@@ -18,6 +18,8 @@ from wattloom.scheduling.log import VERSION, Header
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 FUNCTIONS = (
+    "attribute",
+    "validate_attribution",
     *("simulate", "compare", "replay", "why", "policies", "scenarios", "machines"),
     *("run", "tasks", "functions", "logs", "prune", "meters", "measure", "measure_command"),
 )

@@ -1,5 +1,7 @@
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from threading import Barrier, Event
+from time import monotonic
 
 import pytest
 from tests.metering.scripted import Scripted
@@ -8,11 +10,13 @@ from tests.metering.trees import machine
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError
 from wattloom.metering import choosing
+from wattloom.metering.asking import problems
 from wattloom.metering.choosing import choose_meter, meters
-from wattloom.metering.protocol import Meter
+from wattloom.metering.protocol import Meter, Quantity
 
 Install = Callable[..., None]
 HERE = "tests.metering.test_choosing"
+ASKED: list[Meter] = []
 
 
 def works(profile: MachineProfile) -> Meter:
@@ -23,6 +27,51 @@ def package(profile: MachineProfile) -> Meter:
     meter = Scripted()
     meter.name, meter.quantity = "a-package", "package"
     return meter
+
+
+def slow_plug(profile: MachineProfile) -> Meter:
+    meter = Slow()
+    meter.name = "bmc"
+    return meter
+
+
+class Slow(Scripted):
+    period_s = 1.0
+
+
+class Device(Scripted):
+    name = "gpu"
+    quantity: Quantity = "device"
+
+
+class Named(Scripted):
+    name = "old-figures"
+    only_named = True
+
+
+def device(profile: MachineProfile) -> Meter:
+    return Device()
+
+
+def named(profile: MachineProfile) -> Meter:
+    return Named()
+
+
+def asks_badly(profile: MachineProfile) -> Meter:
+    class Asks(Scripted):
+        def available(self) -> str | None:
+            raise ConnectionError("no route")
+
+    return Asks()
+
+
+def costly(profile: MachineProfile) -> Meter:
+    class Costly(Slow):
+        def available(self) -> str | None:
+            ASKED.append(self)
+            return None
+
+    return Costly()
 
 
 def locked(profile: MachineProfile) -> Meter:
@@ -60,6 +109,74 @@ def test_what_is_measured_is_better_than_an_estimate(install: Install) -> None:
 def test_the_plug_is_better_than_the_package(install: Install) -> None:
     install(package=f"{HERE}:package", plug=f"{HERE}:works")
     assert choose_meter(machine()).quantity == "wall"
+
+
+def test_for_calls_a_fresh_package_is_better_than_a_plug_that_is_read_once_a_second(install: Install) -> None:
+    install(package=f"{HERE}:package", bmc=f"{HERE}:slow_plug", estimate=ESTIMATE)
+    assert choose_meter(machine()).name == "a-package"
+    assert [info.name for info in meters(machine()) if info.used] == ["package"]
+
+
+def test_for_totals_the_plug_is_better_however_slow(install: Install) -> None:
+    install(package=f"{HERE}:package", bmc=f"{HERE}:slow_plug", estimate=ESTIMATE)
+    assert choose_meter(machine(), purpose="totals").name == "bmc"
+
+
+def test_a_slow_meter_is_better_than_an_estimate(install: Install) -> None:
+    install(bmc=f"{HERE}:slow_plug", estimate=ESTIMATE)
+    assert choose_meter(machine()).name == "bmc"
+
+
+@pytest.mark.parametrize("function", ["device", "named"])
+def test_devices_and_what_is_to_be_named_are_never_taken_for_the_machine(install: Install, function: str) -> None:
+    install(only=f"{HERE}:{function}")
+    assert choose_meter(machine()).name == "estimate"
+    assert choose_meter(machine(), "only").name in ("gpu", "old-figures")
+    assert not any(info.used for info in meters(machine()))
+
+
+def test_no_more_meters_are_asked_than_need_be(install: Install) -> None:
+    install(package=f"{HERE}:package", costly=f"{HERE}:costly")
+    ASKED.clear()
+    assert choose_meter(machine()).name == "a-package"
+    assert not ASKED
+    install(package=f"{HERE}:locked", costly=f"{HERE}:costly")
+    choose_meter(machine())
+    assert len(ASKED) == 1
+
+
+def test_a_meter_that_fails_when_asked_does_not_take_the_others_down(install: Install) -> None:
+    install(estimate=ESTIMATE, bad=f"{HERE}:asks_badly")
+    assert choose_meter(machine()).name == "estimate"
+    (info,) = [info for info in meters(machine()) if info.name == "bad"]
+    assert "ConnectionError: no route" in info.problem
+
+
+def test_a_meter_that_hangs_when_asked_is_left_behind_and_the_others_do_not_wait_for_it() -> None:
+    never = Event()
+
+    class Hangs(Scripted):
+        def available(self) -> str | None:
+            never.wait()
+            return None
+
+    began = monotonic()
+    found = problems({"a": Hangs(), "b": Scripted(), "c": Hangs(), "d": Scripted()}, within_s=0.5)
+    assert monotonic() - began < 5.0
+    assert found["b"] == found["d"] == ""
+    assert found["a"] == found["c"] == "it did not say within 0.5 s whether it works: it hangs"
+    never.set()
+
+
+def test_meters_are_asked_side_by_side() -> None:
+    together = Barrier(4, timeout=20.0)
+
+    class Waits(Scripted):
+        def available(self) -> str | None:
+            together.wait()
+            return None
+
+    assert problems({name: Waits() for name in "abcd"}) == dict.fromkeys("abcd", "")
 
 
 def test_a_meter_that_does_not_work_here_is_passed_over(install: Install) -> None:
@@ -100,4 +217,13 @@ def test_our_own_meters_come_in_by_the_same_door(install: Install) -> None:
 
 
 def test_our_own_meters_are_installed() -> None:
-    assert {"estimate", "powercap"} <= {info.name for info in meters(machine())}
+    ours = {"amd_energy", "battery", "estimate", "powercap", "recording", "smpro"}
+    assert ours <= {info.name for info in meters(machine())}
+
+
+def test_what_is_missing_and_how_to_allow_it_are_told_apart(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WATTLOOM_RECORDING__PATH", raising=False)
+    install(recording="wattloom.metering.recording:for_machine")
+    (info,) = meters(machine())
+    assert info.problem == "no recording is named"
+    assert info.allow.splitlines()[0].startswith("in wattloom.toml, under [recording]: path = ")

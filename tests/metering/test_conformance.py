@@ -2,92 +2,22 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.metering.trees import RANGE_UJ, ProcTree, RaplTree, machine
+from tests.metering.rigs import RIGS
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.estimate import Estimate
-from wattloom.metering.powercap import Powercap
 from wattloom.metering.protocol import Meter, Sample
 from wattloom.testing.meter_conformance import CHECKS, Check, MakeRig, check_meter, check_name
 
 
-class PowercapRig:
-    """Two packages and one memory at 30 W, 20 W and 5 W."""
-
-    def __init__(self, folder: Path) -> None:
-        self.tree = RaplTree(folder / "powercap")
-        self.watts = {"intel-rapl:0": 30, "intel-rapl:0:1": 5, "intel-rapl:1": 20}
-        for zone, name in zip(self.watts, ("package-0", "dram", "package-1"), strict=True):
-            self.tree.zone(zone, name)
-
-    def meter(self) -> Meter:
-        return Powercap(self.tree.root)
-
-    def spend(self, seconds: float) -> float:
-        for zone, watts in self.watts.items():
-            risen = self.tree.get(zone) + round(watts * seconds * 1e6)
-            self.tree.set(zone, risen if risen <= RANGE_UJ else risen - RANGE_UJ)
-        return sum(self.watts.values()) * seconds
-
-    def fail(self) -> None:
-        (self.tree.root / "intel-rapl:1" / "energy_uj").rename(self.tree.root / "hidden")
-
-    def mend(self) -> None:
-        (self.tree.root / "hidden").rename(self.tree.root / "intel-rapl:1" / "energy_uj")
-
-    def near_wrap(self) -> bool:
-        self.tree.set("intel-rapl:0", RANGE_UJ - 1_000_000)
-        return True
-
-    def restart(self) -> None:
-        for zone in self.watts:
-            self.tree.set(zone, 0)
-
-    def jump(self) -> None:
-        self.tree.add("intel-rapl:0", 50_000_000_000)
-
-
-class EstimateRig:
-    """One of two cores busy."""
-
-    def __init__(self, folder: Path) -> None:
-        self.tree = ProcTree(folder / "proc")
-
-    def meter(self) -> Meter:
-        return Estimate(machine(), proc=self.tree.root)
-
-    def spend(self, seconds: float) -> float:
-        self.tree.work(seconds)
-        return 30.0 * seconds
-
-    def fail(self) -> None:
-        (self.tree.root / "stat").rename(self.tree.root / "hidden")
-
-    def mend(self) -> None:
-        (self.tree.root / "hidden").rename(self.tree.root / "stat")
-
-    def near_wrap(self) -> bool:
-        return False
-
-    def restart(self) -> None:
-        self.tree.work(1.0 - self.tree.busy_s)
-
-    def jump(self) -> None:
-        self.tree.work(5000.0)
-
-
-def makers(folder: Path) -> dict[str, MakeRig]:
+def makers(folder: Path, rig: str) -> MakeRig:
     numbers = count()
-    return {
-        "powercap": lambda: PowercapRig(folder / str(next(numbers))),
-        "estimate": lambda: EstimateRig(folder / str(next(numbers))),
-    }
+    return lambda: RIGS[rig](folder / str(next(numbers)))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=check_name)
-@pytest.mark.parametrize("meter", ["powercap", "estimate"])
-def test_every_meter_conforms(meter: str, check: Check, tmp_path: Path) -> None:
-    check(makers(tmp_path)[meter])
+@pytest.mark.parametrize("rig", RIGS)
+def test_every_meter_conforms(rig: str, check: Check, tmp_path: Path) -> None:
+    check(makers(tmp_path, rig))
 
 
 # -- the kit itself: a kit that lets everything pass is worth nothing ------------------------------------------------
@@ -98,11 +28,13 @@ class Plain:
 
     name, summary, quantity, provenance, model_error = "plain", "a number", "wall", "measured", 0.1
     most_j = 1000.0
+    still_s = 30.0
 
     def __init__(self, source: dict[str, float]) -> None:
         self.source = source
         self.last: tuple[float, float] | None = None
         self.joules, self.epoch = 0.0, 0
+        self.moved = 0.0
 
     def available(self) -> str | None:
         return "it is broken: mend it" if "broken" in self.source else None
@@ -113,6 +45,10 @@ class Plain:
         if self.last is not None and now < self.last[0]:
             return Unknown("time went backwards")
         raw, before = self.source["joules"], self.last
+        if before is None or raw != before[1]:
+            self.moved = now
+        if now - self.moved > self.still_s:
+            return Unknown("it stands still")
         self.last = (now, raw)
         if before is not None:
             rise = self.rise(before[1], raw)
@@ -187,9 +123,32 @@ class Shared(Plain):
         return Sample(now, self.joules, 0.01)
 
 
+class Numb(Plain):
+    """Takes a source that hangs for a machine that draws nothing."""
+
+    still_s = 1e12
+
+
+class Forgiving(Plain):
+    """Takes what it finds after a fault for what was drawn meanwhile."""
+
+    def read(self, now: float) -> Sample | Unknown:
+        if "broken" in self.source:
+            self.last = None
+        return super().read(now)
+
+
+class Early(Plain):
+    """Says that it is of now; it is of the second before."""
+
+    def read(self, now: float) -> Sample | Unknown:
+        answer = super().read(now)
+        return Sample(now - 1, answer.joules, 0.01, epoch=answer.epoch) if isinstance(answer, Sample) else answer
+
+
 class Slow(Plain):
     def read(self, now: float) -> Sample | Unknown:
-        sum(range(1_000_000))
+        sum(range(500_000))
         return super().read(now)
 
 
@@ -203,14 +162,22 @@ class PlainRig:
         return meter
 
     def spend(self, seconds: float) -> float:
+        if "frozen" in self.source:
+            return 0.0
         self.source["joules"] = (self.source["joules"] + 40.0 * seconds) % 1e6
         return 40.0 * seconds
 
     def fail(self) -> None:
         self.source["broken"] = 1.0
 
+    forbid = garble = fail
+
+    def freeze(self) -> None:
+        self.source["frozen"] = 1.0
+
     def mend(self) -> None:
-        del self.source["broken"]
+        self.source.pop("broken", None)
+        self.source.pop("frozen", None)
 
     def near_wrap(self) -> bool:
         self.source["joules"] = 1e6 - 1.0
@@ -240,8 +207,56 @@ def test_the_kit_passes_a_meter_that_is_right() -> None:
         (Optimist, "says that it works"),
         (Shared, "not Unknown|counted"),
         (Slow, "CPU time"),
+        (Numb, "stood still"),
+        (Forgiving, "joules of the gap are missing"),
+        (Early, "the sample says"),
     ],
 )
 def test_the_kit_catches_a_meter_that_is_wrong_in_one_thing(odd: type[Plain], complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         check_meter(lambda: PlainRig(odd))
+
+
+class Delayed(Plain):
+    """A slow source, right in everything: it knows what was there half a second ago, and says so."""
+
+    def read(self, now: float) -> Sample | Unknown:
+        answer = super().read(now)
+        if isinstance(answer, Unknown):
+            return answer
+        return Sample(now - 0.05, answer.joules, 0.01, epoch=answer.epoch)
+
+
+class DelayedRig(PlainRig):
+    lag_s = 0.1
+
+    def __init__(self) -> None:
+        super().__init__(Delayed)
+        self.caught_up: list[float] = []
+
+    def catch_up(self, now: float) -> None:
+        self.caught_up.append(now)
+
+
+def test_the_kit_passes_a_slow_meter_whose_samples_are_of_earlier() -> None:
+    check_meter(DelayedRig)
+
+
+def test_the_kit_lets_a_meter_catch_up_before_it_is_read() -> None:
+    rig = DelayedRig()
+    CHECKS[2](lambda: rig)
+    assert rig.caught_up == [1000.0, 1001.0, 1001.25, 1006.25, 1007.25]
+
+
+class PowerOnly(Plain):
+    """Integrates over any gap."""
+
+
+class PowerRig(PlainRig):
+    def restart(self) -> bool:  # type: ignore[override]
+        return False
+
+
+def test_the_kit_lets_nobody_bridge_a_long_gap_who_does_not_count() -> None:
+    with pytest.raises(AssertionError, match="bridged by a source that does not count"):
+        check_meter(lambda: PowerRig(PowerOnly))

@@ -33,6 +33,51 @@ class RaplTree:
         self.set(folder, self.get(folder) + microjoules)
 
 
+class HwmonTree:
+    """/sys/class/hwmon with one hardware monitor."""
+
+    def __init__(self, root: Path, name: str, folder: str = "hwmon3") -> None:
+        self.root = root
+        self.folder = root / folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "name").write_text(f"{name}\n")
+
+    def input(self, file: str, label: str, value: int) -> Path:
+        """`file`: as `energy1` or `power1`."""
+        (self.folder / f"{file}_label").write_text(f"{label}\n")
+        return self.set(file, value)
+
+    def set(self, file: str, value: int) -> Path:
+        path = self.folder / f"{file}_input"
+        path.write_text(f"{value}\n")
+        return path
+
+    def get(self, file: str) -> int:
+        return int((self.folder / f"{file}_input").read_text())
+
+
+class SupplyTree:
+    """/sys/class/power_supply of a laptop."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def set(self, supply: str, **files: str | int) -> Path:
+        folder = self.root / supply
+        folder.mkdir(exist_ok=True)
+        for name, value in files.items():
+            (folder / name).write_text(f"{value}\n")
+        return folder
+
+    def battery(self, supply: str = "BAT0", **files: str | int) -> Path:
+        self.set(supply, type="Battery", present=1, status="Discharging")
+        return self.set(supply, **files)
+
+    def charger(self, online: int, supply: str = "AC") -> Path:
+        return self.set(supply, type="Mains", online=online)
+
+
 class ProcTree:
     """/proc with two CPUs and some processes. Seconds are CPU seconds."""
 

@@ -14,13 +14,17 @@ from math import hypot, inf, isfinite
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from wattloom.attribution.idle import IdleDraw
+from wattloom.attribution.intensities import OTHERS, OWN, Intensities
 from wattloom.attribution.sharing import (
     Call,
     Charged,
     Price,
+    PriceOf,
+    Prices,
     charge,
     charge_one,
     charge_short,
@@ -41,8 +45,23 @@ from wattloom.metering.protocol import Meter, Sample
 PROC: Final = Path("/proc")
 MOST_WAITING_S: Final = 600.0
 """After so long without a good reading the calls that wait for one are given up: memory is not for ever."""
+LAG_S: Final = 0.01
+"""How much later than the work a meter may show it: what was drawn before counts for so much of an interval."""
+BEYOND: Final = 2.0
+"""A relative error larger than this says no more than this."""
+SAME_FUNCTION: Final = 0.02
+"""How far calls of one function are from each other, whatever is learned of it."""
 NOT_READ: Final = "the meter had not been read when the call began"
 SPANNED: Final = "the call ran through a time for which the meter has no reading"
+
+
+class Interval(msgspec.Struct):
+    """One that is closed, and that is learned from when it is known whose its CPU time was: after the next."""
+
+    seconds: float = 0.0
+    meter_j: float = 0.0
+    spread_j: float = 0.0
+    cpu: dict[str, float] = {}
 
 
 class Account:
@@ -53,7 +72,13 @@ class Account:
         self.totals = Totals()
         self._proc = proc
         self._idle = IdleDraw(machine_profile, meter.quantity)
-        self._tick_s = TICK_S * machine_profile.threads**0.5
+        # Each CPU's time is known in whole ticks, at the beginning and at the end.
+        self._tick_s = TICK_S * (machine_profile.threads / 6.0) ** 0.5
+        self._intensities: Intensities | None = None
+        """None: a meter that is itself worked out from CPU time cannot tell functions apart."""
+        if meter.provenance == "measured" and meter.model_error > 0.0:
+            self._intensities = Intensities(machine_profile.threads, meter.model_error, self._idle.known)
+        self._before = Interval()
         self._workers: dict[int, Worker] = {}
         self._gone: list[Worker] = []
         self._unclaimed = Unclaimed()
@@ -78,25 +103,25 @@ class Account:
             gone.gone = True
             self._gone.append(gone)
 
-    def ended(self, worker: int, task: str, function: str, cpu_s: float) -> None:
-        """A call ended; `cpu_s` is all its CPU time, from its start, with the children it waited for."""
-        try:
-            self._workers[worker].ended.append((task, function, cpu_s))
-        except KeyError:
-            self._gone_one(worker).ended.append((task, function, cpu_s))
+    def ended(self, worker: int, task: str, function: str, cpu_s: float, clock_s: float = 0.0) -> None:
+        """A call ended; `cpu_s` is all its CPU time, from its start, with the children it waited for. `clock_s`, if it
+        is known, is what the worker's CPU clock showed then."""
+        known = self._workers.get(worker)
+        if known is None:
+            known = self._gone_one(worker)
+        known.ended.append((task, function, cpu_s))
+        known.place(function, cpu_s, clock_s)
 
-    def ended_short(self, worker: int, function: str, cpu_s: float) -> Tariff | None:
+    def ended_short(self, worker: int, function: str, cpu_s: float, clock_s: float = 0.0) -> Tariff | None:
         """A call that was far shorter than an interval ended: the tariff by which it will pay. None: not this one; say
         `ended`."""
         known = self._workers.get(worker)
-        return None if known is None else known.end_short(function, cpu_s)
+        return None if known is None else known.end_short(function, cpu_s, clock_s)
 
     def ended_many(self, worker: int, calls: Iterable[Call]) -> None:
         """Several calls ended on a worker, in this order: (task, function, CPU seconds) each."""
-        try:
-            self._workers[worker].ended.extend(calls)
-        except KeyError:
-            self._gone_one(worker).ended.extend(calls)
+        for task, function, cpu_s in calls:
+            self.ended(worker, task, function, cpu_s)
 
     def running(self, worker: int, task: str, function: str, most_s: float = inf) -> None:
         """What a worker runs now, and the most CPU time it can have used. Holds until that call has ended, or something
@@ -181,13 +206,15 @@ class Account:
             worker.look()
             worker.weigh()
             unknown += [task for task, _, _ in worker.ended]
-            worker.tariff.unknown = reason
+            for tariff in worker.short.values():
+                tariff.unknown = reason
             if worker.gone and worker.running is not None:
                 unknown.append(worker.running[0])
             worker.pool.empty()
             worker.broken = worker.running is not None
             worker.close()
         self._gone.clear()
+        self._before = Interval()
         was = self.totals
         self.totals = replace(
             was, unknown_s=was.unknown_s + seconds, unknown_calls=was.unknown_calls + len(unknown), held_j=self._held_j
@@ -205,16 +232,64 @@ class Account:
             unknown += worker.give_up_broken()
             worker.weigh()
         ran_s = own_s + sum(worker.used_s for worker in workers)
-        self._idle.learn(meter_j / seconds, busy_s / seconds)
-        spread_j = hypot(last.resolution_j, reading.resolution_j)
-        price = price_of(meter_j, spread_j, self._idle.watts, seconds, busy_s, ran_s, self._tick_s)
+        free_s = max(busy_s - ran_s, 0.0)
+        cpu = self._who_ran(workers, own_s, free_s)
+        price = self._price(last, reading, busy_s, ran_s, self._who_really_ran(workers, own_s, free_s))
+        prices = self._prices(price, seconds, cpu)
+        tariffs = self._tariffs(workers, prices)
         charged = Charged()
-        overhead_j = own_s * price.joules + self._charge(workers, price, max(price.busy_s - ran_s, 0.0), charged)
-        usage = self._settle(seconds, meter_j, price, charged, overhead_j)
+        overhead_j = own_s * prices.of(OWN).joules + self._charge(workers, prices, free_s, charged)
+        usage = self._settle(seconds, meter_j, price, charged, overhead_j, tariffs)
         if unknown:
             usage = replace(usage, problem=SPANNED, unknown=tuple(unknown))
         self.totals = self.totals.plus(usage)
         return usage
+
+    def _who_ran(self, workers: list[Worker], own_s: float, free_s: float) -> dict[str, float]:
+        """CPU seconds of the interval by function, of ourselves, and of all others, as they are paid for."""
+        cpu: dict[str, float] = {}
+        for worker in workers:
+            own_s += worker.rest_s - worker.kept_s
+            worker.share_out(cpu)
+        cpu[OWN], cpu[OTHERS] = own_s, free_s
+        return cpu
+
+    def _who_really_ran(self, workers: list[Worker], own_s: float, free_s: float) -> dict[str, float]:
+        """The same as the workers' clocks tell it, which also say what was wrong with the interval before."""
+        ran = {OWN: own_s, OTHERS: free_s}
+        if self._intensities is not None:
+            for worker in workers:
+                worker.tell_apart(ran, self._before.cpu)
+        return ran
+
+    def _price(self, last: Sample, reading: Sample, busy_s: float, ran_s: float, ran: dict[str, float]) -> Price:
+        """Of an ordinary CPU second."""
+        seconds, meter_j = reading.time - last.time, to_grain(reading.joules) - to_grain(last.joules)
+        spread_j, watts, known = hypot(last.resolution_j, reading.resolution_j), meter_j / seconds, self._intensities
+        if known is None:
+            self._idle.learn(watts, busy_s / seconds)
+            idle_w = self._idle.watts
+        else:
+            before, lag_j = self._before, 0.0
+            if before.seconds > 0.0:
+                lag_j = LAG_S * abs(watts - before.meter_j / before.seconds)
+                known.look(before.seconds, before.meter_j, before.spread_j, before.cpu, self._tick_s)
+            spread_j = hypot(spread_j, lag_j)
+            self._before = Interval(seconds, meter_j, spread_j, ran)
+            known.begin(watts, sum(ran.values()) / seconds)
+            spread_j, idle_w = hypot(spread_j, known.noise * meter_j), known.idle_w
+        return price_of(meter_j, spread_j, idle_w, seconds, busy_s, ran_s, self._tick_s)
+
+    def _prices(self, price: Price, seconds: float, cpu: dict[str, float]) -> Prices:
+        """Of a CPU second of each function."""
+        known = self._intensities
+        prices = Prices(replace(price, error=self.meter.model_error))
+        if known is not None:
+            prices = Prices(replace(price, error=self.meter.model_error, uneven=known.uneven))
+            errors = known.errors(seconds, price.active_j, cpu)
+            bounded = {name: hypot(min(error, BEYOND), SAME_FUNCTION) for name, error in errors.items()}
+            prices.share_out(cpu, {name: known.weight(name) for name in cpu}, bounded)
+        return prices
 
     def _own_used(self) -> float:
         """CPU seconds of this process since it was last asked."""
@@ -223,45 +298,61 @@ class Account:
         self._own_s += used
         return used
 
-    def _charge(self, workers: list[Worker], price: Price, free_s: float, charged: Charged) -> float:
+    def _charge(self, workers: list[Worker], prices: Prices, free_s: float, charged: Charged) -> float:
         """Charge every worker's calls; the joules of the workers' own overhead. `free_s`: busy, and nobody's yet."""
         late_s = sum(worker.late_s for worker in workers)
         here_s = min(late_s, free_s)
         then_s, then_j = self._unclaimed.take(late_s - here_s) if late_s > here_s else (0.0, 0.0)
-        found_s, found_j = here_s + then_s, here_s * price.joules + then_j
+        free_j = prices.of(OTHERS).joules
+        found_s, found_j = here_s + then_s, here_s * free_j + then_j
         overhead_j = 0.0
         for worker in workers:
             share = worker.late_s / late_s if late_s > 0.0 else 0.0
-            special = price
+            special: PriceOf = prices.of
             if share > 0.0:
-                special = with_late(price, worker.used_s, worker.late_s, found_s * share, found_j * share)
-            charge(worker.ended, worker.pool, special, self.meter.model_error, charged)
-            if worker.short:
-                charge_short(worker.short, price, charged)
-                worker.tariff.set(price.joules, *per_cpu_second(price, self.meter.model_error), self.meter.provenance)
-            overhead_j += self._keep_or_drop(worker, price, charged)
+                special = _late_prices(worker, prices, found_s * share, found_j * share)
+            charge(worker.ended, worker.pool, special, charged)
+            for function, tariff in worker.short.items():
+                price = prices.of(function)
+                charge_short(function, tariff.calls, tariff.seconds, tariff.squares, price, charged)
+                tariff.set(*per_cpu_second(price, short=True), self.meter.provenance)
+            overhead_j += self._keep_or_drop(worker, prices, charged)
             worker.close()
         self._gone.clear()
-        self._unclaimed.add(free_s - here_s, (free_s - here_s) * price.joules)
+        self._unclaimed.add(free_s - here_s, (free_s - here_s) * free_j)
         self._unclaimed.release(max((worker.age for worker in self._workers.values()), default=0))
         return overhead_j
 
-    def _keep_or_drop(self, worker: Worker, price: Price, charged: Charged) -> float:
+    def _keep_or_drop(self, worker: Worker, prices: Prices, charged: Charged) -> float:
         """What no ended call has claimed is kept for the running one; else it was overhead, and is returned."""
-        overhead_j = 0.0
+        overhead_j = (worker.rest_s - worker.kept_s) * prices.of(OWN).joules
         if worker.ended or worker.short or worker.running is None:
-            overhead_j = worker.pool.empty()[1]
+            overhead_j += worker.pool.empty()[0]
         if worker.running is None:
-            return overhead_j + worker.rest_s * price.joules
-        kept_s = min(worker.rest_s, worker.most_s)
-        overhead_j += (worker.rest_s - kept_s) * price.joules
-        worker.pool.add(kept_s, price)
+            return overhead_j
+        price = prices.of(worker.running[1])
+        worker.pool.add(worker.kept_s, price)
         if worker.gone:  # it died at work: what it had used is the task's, though no call came to its end
-            _, joules, variance = worker.pool.empty()
-            charge_one(charged, worker.running[0], joules, hypot(self.meter.model_error * joules, variance**0.5))
+            joules, variance, doubt = worker.pool.empty()
+            charge_one(charged, worker.running[0], joules, hypot(doubt, variance**0.5))
         return overhead_j
 
-    def _settle(self, seconds: float, meter_j: float, price: Price, charged: Charged, overhead_j: float) -> Usage:
+    def _tariffs(self, workers: list[Worker], prices: Prices) -> dict[str, tuple[float, float, float]]:
+        """By function that short calls ended of: what a CPU second of it costs."""
+        if self._intensities is None:
+            return {}
+        names = {function for worker in workers for function in worker.short}
+        return {name: per_cpu_second(prices.of(name), short=True) for name in sorted(names)}
+
+    def _settle(
+        self,
+        seconds: float,
+        meter_j: float,
+        price: Price,
+        charged: Charged,
+        overhead_j: float,
+        tariffs: dict[str, tuple[float, float, float]],
+    ) -> Usage:
         """The record of the interval, with parts that add up."""
         before = self._held_j
         self._held_j = to_grain(sum(each.pool.joules for each in self._workers.values()) + self._unclaimed.joules)
@@ -274,5 +365,15 @@ class Account:
             held_before_j=before,
             tasks=charged.tasks,
             functions=charged.functions,
-            cpu_second=(price.joules, *per_cpu_second(price, self.meter.model_error)),
+            cpu_second=per_cpu_second(replace(price, error=self.meter.model_error)),
+            cpu_second_of=tariffs,
         ).balanced(to_grain(charged.joules), to_grain(overhead_j))
+
+
+def _late_prices(worker: Worker, prices: Prices, found_s: float, found_j: float) -> PriceOf:
+    """For the calls of a worker that report more than was seen of it."""
+
+    def price(function: str) -> Price:
+        return with_late(prices.of(function), worker.used_s, worker.late_s, found_s, found_j)
+
+    return price

@@ -18,15 +18,29 @@ NEW: Final = 0.2
 """Weight of a new look among equally good ones."""
 
 
+GUESS_ERROR: Final = 0.6
+"""How far that share may be off for one machine, relative."""
+BY_PROVENANCE: Final = {"measured": 0.03, "modelled": 0.1, "estimated": 0.5}
+"""How far the idle watts of a profile may be off, relative, by where its curve comes from."""
+
+
+def idle_guess(watts: float, busy: float) -> tuple[float, float]:
+    """Idle watts and their spread, of a machine that draws so much with such a share of its threads busy."""
+    guess = watts * IDLE_SHARE / (IDLE_SHARE + (1.0 - IDLE_SHARE) * busy)
+    # The less it is busy, the nearer what it draws is to idle.
+    return guess, GUESS_ERROR * min(watts - guess, guess)
+
+
 class IdleDraw:
     """Idle watts. Learned from the least busy interval so far: the nearer that was to idle, the less is assumed."""
 
-    __slots__ = ("_busy", "_known", "_lowest", "_threads", "_watts")
+    __slots__ = ("_busy", "_error", "_known", "_lowest", "_threads", "_watts")
 
     def __init__(self, profile: MachineProfile, quantity: Quantity) -> None:
         machine = Machine(profile)
         same = machine.knows_power and profile.quantity == quantity
         self._known: float | None = machine.idle_w if same else None
+        self._error = BY_PROVENANCE[profile.provenance]
         self._threads = profile.threads
         self._busy = float("inf")
         self._watts = 0.0
@@ -36,10 +50,15 @@ class IdleDraw:
     def watts(self) -> float:
         return self._known if self._known is not None else min(self._watts, self._lowest)
 
+    @property
+    def known(self) -> tuple[float, float] | None:
+        """What the profile says, and its spread. None: it says nothing of this quantity."""
+        return None if self._known is None else (self._known, self._known * self._error)
+
     def learn(self, watts: float, busy_cores: float) -> None:
         """Look at an interval."""
         busy = min(busy_cores / self._threads, 1.0)
-        guess = watts * IDLE_SHARE / (IDLE_SHARE + (1.0 - IDLE_SHARE) * busy)
+        guess, _ = idle_guess(watts, busy)
         self._lowest = min(self._lowest, watts)
         if busy < self._busy - ALIKE:
             self._busy, self._watts = busy, guess

@@ -1,10 +1,11 @@
 """Whose joules they are: pure arithmetic over one interval.
 
 Owns the rules. The idle watts stay with the machine. What is above them is shared by CPU time: every busy CPU second of
-the interval has the same price, and a call pays for its own. Knows no files, processes or clocks; docs/explanation/
-energy.md says the same in words.
+the interval has the same price, or, where functions are known to differ, one in proportion to what each draws; and a
+call pays for its own. Knows no files, processes or clocks; docs/explanation/energy.md says the same in words.
 """
 
+from collections.abc import Callable
 from math import floor, hypot, sqrt
 from typing import Final
 
@@ -15,6 +16,8 @@ Call = tuple[str, str, float]
 
 GRAIN_J: Final = 2.0**-24
 """Sums are kept in whole multiples of this (60 nJ), so that they add up to the last bit for 500 MJ."""
+MOMENT_S: Final = 0.02
+"""How long a moment is: what else runs on the machine stays about the same for so long."""
 CLOCK_S: Final = 1e-6
 """What starting and stopping a call's CPU clock may miss."""
 
@@ -30,37 +33,83 @@ class Price(msgspec.Struct, frozen=True, gc=False):
     """Of one CPU second."""
     spread: float
     """Of one CPU second: what the meter's and the kernel's steps leave open in this interval."""
+    error: float = 0.0
+    """How far a function's CPU second may be from this, as one relative standard deviation, in every interval alike."""
+
+    uneven: float = 0.0
+    """How far the price of a moment may be from that of the whole interval, relative."""
+
+
+PriceOf = Callable[[str], Price]
+"""Of a CPU second of a function."""
+
+
+class Prices:
+    """What a CPU second of each function cost in an interval, in proportion to what it draws."""
+
+    __slots__ = ("_by_function", "_ordinary")
+
+    def __init__(self, ordinary: Price) -> None:
+        self._ordinary = ordinary
+        """Of whoever is not known."""
+        self._by_function: dict[str, Price] = {}
+
+    def of(self, function: str) -> Price:
+        return self._by_function.get(function, self._ordinary)
+
+    def share_out(self, seconds: dict[str, float], weights: dict[str, float], errors: dict[str, float]) -> None:
+        """Have each pay by its weight: together they pay what they would have paid by the ordinary price."""
+        price = self._ordinary
+        whole = sum(weights[name] * used for name, used in seconds.items())
+        if whole <= 0.0:
+            return
+        for name, weight in weights.items():
+            factor = weight * price.busy_s / whole
+            self._by_function[name] = Price(
+                price.idle_j,
+                price.active_j,
+                price.busy_s,
+                price.joules * factor,
+                price.spread * factor,
+                errors[name],
+                price.uneven,
+            )
 
 
 class Pool:
     """CPU time of a worker that is paid for, but that no ended call has claimed yet."""
 
-    __slots__ = ("joules", "seconds", "variance")
+    __slots__ = ("doubt", "joules", "seconds", "variance")
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.joules = 0.0
         self.variance = 0.0
+        """Of the joules, by errors that are another in each interval."""
+        self.doubt = 0.0
+        """The spread of the joules by the error that is the same in each: these add up."""
 
     def add(self, seconds: float, price: Price) -> None:
         self.seconds += seconds
         self.joules += seconds * price.joules
         self.variance += (seconds * price.spread) ** 2
+        self.doubt += seconds * price.joules * price.error
 
     def take(self, seconds: float) -> tuple[float, float, float]:
-        """Seconds, joules and variance for a call, as far as they are there."""
+        """Joules, variance and doubt for a call with so many seconds, as far as they are there."""
         if seconds >= self.seconds:
             return self.empty()
         share = seconds / self.seconds
-        part = seconds, self.joules * share, self.variance * share * share
+        part = self.joules * share, self.variance * share * share, self.doubt * share
         self.seconds -= seconds
-        self.joules -= part[1]
+        self.joules -= part[0]
         self.variance *= (1.0 - share) ** 2
+        self.doubt -= part[2]
         return part
 
     def empty(self) -> tuple[float, float, float]:
-        part = self.seconds, self.joules, self.variance
-        self.seconds = self.joules = self.variance = 0.0
+        part = self.joules, self.variance, self.doubt
+        self.seconds = self.joules = self.variance = self.doubt = 0.0
         return part
 
 
@@ -98,55 +147,85 @@ def with_late(price: Price, seen_s: float, late_s: float, found_s: float, found_
     missing = max(late_s - found_s, 0.0) / fresh
     spread = sqrt(price.spread**2 + (missing * price.joules) ** 2)
     each = (seen_s * price.joules + found_j) / fresh
-    return Price(price.idle_j, price.active_j, price.busy_s, each, spread)
+    return Price(price.idle_j, price.active_j, price.busy_s, each, spread, price.error, price.uneven)
 
 
-def charge(calls: list[Call], pool: Pool, price: Price, model_error: float, charged: Charged) -> None:
+def charge(calls: list[Call], pool: Pool, price_of: PriceOf, charged: Charged) -> None:
     """Charge a worker's calls, in the order in which they ended: they take what the pool holds, then pay the price."""
-    first = _charge_from_pool(calls, pool, price, model_error, charged) if pool.seconds > 0.0 else 0
-    each = price.joules
-    # Added, not squared and added: on the careful side, and this loop sees every call there is.
-    per_second, clock = per_cpu_second(price, model_error)
+    first = _charge_from_pool(calls, pool, price_of, charged) if pool.seconds > 0.0 else 0
     tasks = charged.tasks
     current, count, seconds, squares = "", 0, 0.0, 0.0
+    each = per_second = clock = uneven = 0.0
     for task, function, cpu_s in calls[first:] if first else calls:
-        if function != current:
+        if function != current or not count:
             _add_function(charged, current, count, seconds * each, squares * each * each)
             current, count, seconds, squares = function, 0, 0.0, 0.0
+            # Added, not squared and added: on the careful side, and this loop sees every call there is.
+            price = price_of(function)
+            each, per_second, clock = per_cpu_second(price)
+            uneven = price.joules * price.uneven
         count += 1
         seconds += cpu_s
         squares += cpu_s * cpu_s
+        spread = cpu_s * hypot(per_second, uneven * _moments(cpu_s)) + clock
         if task in tasks:
-            _add_to(tasks, task, cpu_s * each, cpu_s * per_second + clock)
+            _add_to(tasks, task, cpu_s * each, spread)
         else:
-            tasks[task] = (cpu_s * each, cpu_s * per_second + clock)
+            tasks[task] = (cpu_s * each, spread)
     _add_function(charged, current, count, seconds * each, squares * each * each)
 
 
-def charge_short(short: dict[str, list[float]], price: Price, charged: Charged) -> None:
-    """Charge a worker's short calls by function: how many, their CPU seconds, and the squares of these."""
-    each = price.joules
-    for function, (count, seconds, squares) in short.items():
-        _add_function(charged, function, int(count), seconds * each, squares * each * each)
+def charge_short(function: str, calls: int, seconds: float, squares: float, price: Price, charged: Charged) -> None:
+    """Charge a worker's short calls of a function: how many, their CPU seconds, and the squares of these."""
+    _add_function(charged, function, calls, seconds * price.joules, squares * price.joules**2)
 
 
-def per_cpu_second(price: Price, model_error: float) -> tuple[float, float]:
-    """Spread of a call's joules per CPU second, and what its clock leaves open."""
-    return hypot(price.joules * model_error, price.spread), price.joules * CLOCK_S
+def per_cpu_second(price: Price, *, short: bool = False) -> tuple[float, float, float]:
+    """Joules of a CPU second of a call, their spread, and what the call's clock leaves open. `short`: of calls that are
+    over in a moment."""
+    uneven = price.joules * price.uneven if short else 0.0
+    return price.joules, hypot(price.joules * price.error, price.spread, uneven), price.joules * CLOCK_S
 
 
-def _charge_from_pool(calls: list[Call], pool: Pool, price: Price, model_error: float, charged: Charged) -> int:
-    """Charge calls until the pool is empty; how many that were."""
-    for done, (task, function, cpu_s) in enumerate(calls):
-        if pool.seconds <= 0.0:
-            return done
-        seconds, joules, variance = pool.take(cpu_s)
-        fresh = max(cpu_s - seconds, 0.0)
-        joules += fresh * price.joules
-        variance += (fresh * price.spread) ** 2 + (price.joules * CLOCK_S) ** 2
-        _add_to(charged.tasks, task, joules, sqrt((model_error * joules) ** 2 + variance))
-        _add_function(charged, function, 1, joules, joules * joules)
-    return len(calls)
+def _moments(cpu_s: float) -> float:
+    """What is left of the unevenness of moments in a call of so many seconds: it averages out."""
+    return sqrt(MOMENT_S / (MOMENT_S + cpu_s))
+
+
+def _charge_from_pool(calls: list[Call], pool: Pool, price_of: PriceOf, charged: Charged) -> int:
+    """Charge calls until the pool is empty; how many that were.
+
+    The pool was filled when it was not known yet whose it would be: so those who take from it share by what they draw.
+    """
+    takers: list[tuple[Call, Price, float]] = []
+    left = pool.seconds
+    for call in calls:
+        if left <= 0.0:
+            break
+        taken = min(call[2], left)
+        left -= taken
+        takers.append((call, price_of(call[1]), taken))
+    weights = [taken * price.joules for _, price, taken in takers]
+    if not sum(weights) > 0.0:
+        weights = [taken for _, _, taken in takers]
+    whole = sum(weights)
+    part = pool.take(sum(taken for _, _, taken in takers))
+    for (call, price, taken), weight in zip(takers, weights, strict=True):
+        _charge_taker(call, price, call[2] - taken, part, weight / whole if whole > 0.0 else 0.0, charged)
+    return len(takers)
+
+
+def _charge_taker(
+    call: Call, price: Price, fresh_s: float, part: tuple[float, float, float], share: float, charged: Charged
+) -> None:
+    """A call that has its share of what was held, and pays for the rest of its CPU time."""
+    task, function, cpu_s = call
+    fresh_j = fresh_s * price.joules
+    joules, doubt = part[0] * share + fresh_j, part[2] * share + fresh_j * price.error
+    variance = part[1] * share * share + (fresh_s * price.spread) ** 2 + (price.joules * CLOCK_S) ** 2
+    variance += (joules * price.uneven * _moments(cpu_s)) ** 2
+    _add_to(charged.tasks, task, joules, sqrt(doubt**2 + variance))
+    _add_function(charged, function, 1, joules, joules * joules)
 
 
 def _add_function(charged: Charged, function: str, calls: int, joules: float, squares: float) -> None:

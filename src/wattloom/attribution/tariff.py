@@ -1,4 +1,4 @@
-"""What a CPU second costs a worker's short calls, known when the interval is over.
+"""What a CPU second costs the short calls of a function, known when the interval is over.
 
 Owns the promise that a call gets at its end instead of a figure: it keeps its CPU time and the tariff, and the figure
 can be worked out when the tariff is set. One of them serves thousands of calls.
@@ -10,11 +10,16 @@ from wattloom.units import Joules
 
 
 class Tariff:
-    """Of one worker and one interval."""
+    """Of one function on one worker in one interval, with the sums over the calls that will pay by it."""
 
-    __slots__ = ("clock_j", "joules", "provenance", "spread", "unknown")
+    __slots__ = ("calls", "clock_j", "joules", "provenance", "seconds", "spread", "squares", "unknown")
 
     def __init__(self) -> None:
+        self.calls = 0
+        self.seconds = 0.0
+        """CPU seconds of these calls."""
+        self.squares = 0.0
+        """Of the CPU seconds of each."""
         self.provenance: Provenance | None = None
         """None: it is not set yet."""
         self.joules = 0.0

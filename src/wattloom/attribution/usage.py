@@ -39,6 +39,8 @@ class Usage(msgspec.Struct, frozen=True):
     cpu_second: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Joules of a CPU second and their spread, and what a call's clock leaves open: what short calls pay, which are in
     `functions` and not in `tasks`."""
+    cpu_second_of: dict[str, tuple[float, float, float]] = {}
+    """The same by function, where short calls of it ended and it is known to differ."""
     problem: str = ""
     unknown: tuple[str, ...] = ()
     """Tasks that ended and whose joules nobody will ever know, because of `problem`."""

@@ -1,10 +1,12 @@
-"""`wattloom machines`: the catalogue, with the source of every curve."""
+"""`wattloom machines`: the catalogue, with the source of every curve. `curve` and `match` are about other machines."""
 
 from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
+from wattloom.cli.machine_curve import curve
+from wattloom.cli.machine_match import match
 from wattloom.cli.options import as_json
 from wattloom.report.figures import figure
 
@@ -17,19 +19,24 @@ WIDE: Final = 140
 """Columns from which a source beside each curve is legible."""
 
 
-@click.command(short_help="List the machines of the catalogue.")
+@click.group(invoke_without_command=True, short_help="List the machines of the catalogue; tell curves of others.")
 @as_json
-def machines(as_json: bool) -> None:
+@click.pass_context
+def machines(ctx: click.Context, as_json: bool) -> None:
     """List the machines a scenario can name, what they draw and where the figures come from.
 
     \b
     Examples:
       wattloom machines
       wattloom machines --json
+      wattloom machines curve --idle 95 --max 560 --cpu "AMD EPYC 9654"
+      wattloom machines match
     """
     from wattloom import api
     from wattloom.cli.printing import console, print_json
 
+    if ctx.invoked_subcommand is not None:
+        return
     found = api.machines()
     if as_json:
         print_json([msgspec.to_builtins(machine) for machine in found])
@@ -39,6 +46,10 @@ def machines(as_json: bool) -> None:
     out.print(_table(found, wide))
     if not wide:
         out.print("Memory, speed and the source of each curve: a wider terminal or --json shows them.", style="dim")
+
+
+machines.add_command(curve)
+machines.add_command(match)
 
 
 def _table(found: "list[MachineInfo]", wide: bool) -> "Table":

@@ -16,7 +16,11 @@ COMMANDS: Final = {
     "tasks": "List what was run here; remove old runs.",
     "functions": "Say what each function costs here.",
     "logs": "Print what a task printed.",
-    "meters": "List the meters, and whether they work here.",
+    "top": "Show who draws power on this machine, live.",
+    "exporter": "Show this machine's joules to Prometheus and OpenTelemetry.",
+    "meter": "List the meters, whether they work here; read one.",
+    "attribute": "Say what each function drew of a whole machine's recorded power.",
+    "validate": "Hold the joules of calls against the meter.",
     "demo": "Run some functions here, then compare the policies.",
     "simulate": "Run a scenario under one policy.",
     "compare": "Run several policies on the very same work.",
@@ -24,10 +28,13 @@ COMMANDS: Final = {
     "why": "Say why a task went where it went.",
     "policies": "List the policies and their options.",
     "scenarios": "List, print and describe scenarios.",
+    "profile": "Measure what a machine draws at each load; show and compare.",
     "machines": "List the machines of the catalogue.",
     "completion": "Print the script that completes commands in your shell.",
 }
 """Each command and its line in the help; `wattloom.cli.<name>` holds the command `<name>`."""
+HIDDEN: Final = ("meters",)
+"""Names that commands had before: they work on."""
 
 EXAMPLES: Final = """\b
 Examples:
@@ -47,7 +54,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMANDS and cmd_name not in HIDDEN:
             return None
         command = getattr(import_module(f"wattloom.cli.{cmd_name}"), cmd_name)
         assert isinstance(command, click.Command)

@@ -56,7 +56,7 @@ class CommandBehind(click.Command):
     default="auto",
     show_default=True,
     metavar="M",
-    help="A meter (`wattloom meters` lists them), auto: the best that works, or off.",
+    help="A meter (`wattloom meter list` shows them), auto: the best that works, or off.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing about joules.")
 @click.option(

@@ -122,6 +122,7 @@ class _Usage(_Moment, gc=False):
     tasks: dict[str, tuple[float, float]] = {}
     provenance: str = "estimated"
     cpu_second: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    cpu_second_of: dict[str, tuple[float, float, float]] = {}
 
 
 class _Place(msgspec.Struct, gc=False):
@@ -261,8 +262,8 @@ class Stories:
         for name, (joules, spread) in event.tasks.items():
             if (story := self.by_task.get(name)) is not None:
                 story.pay(joules, spread, event.provenance)
-        each, spread, clock = event.cpu_second
         for story, cpu_s in self._unpaid.pop(event.node, ()):
+            each, spread, clock = event.cpu_second_of.get(story.function, event.cpu_second)
             story.pay(cpu_s * each, cpu_s * spread + clock, event.provenance)
 
     # -- instructions ------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Owns the protocol. The energy desk reads a real meter; the virtual desk models t
 from typing import Protocol
 
 from wattloom.energy.used import Used
+from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading
 from wattloom.local.job import Job
 from wattloom.local.workforce import WorkerProcess
@@ -32,7 +33,7 @@ class Desk(Protocol):
     def busy(self, worker: WorkerProcess, now: float) -> None:
         """It was given something to do."""
 
-    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float, finished: bool) -> None:
+    def ended(self, worker: WorkerProcess, job: Job, end: EndFrame, now: float, finished: bool) -> None:
         """A call of its came to an end, and is not with it any more. `finished`: with a result."""
 
     def node_mode(self, node: str, mode: str, now: float) -> None:

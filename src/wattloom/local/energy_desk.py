@@ -13,6 +13,7 @@ from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.energy.used import Used
 from wattloom.local.desk import Told
+from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading, TaskFuture
 from wattloom.local.job import Job
 from wattloom.local.workforce import WorkerProcess
@@ -49,18 +50,19 @@ class EnergyDesk:
         self.account.sample(now)
         self._read_at = now
 
-    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float, finished: bool) -> None:
+    def ended(self, worker: WorkerProcess, job: Job, end: EndFrame, now: float, finished: bool) -> None:
         """A call came to its end."""
         future = job.future
         tariff = None
+        seconds, cpu_s = end.seconds, end.cpu_s
         if seconds < SHORT_S and future._energy is None and not future._owed:
-            tariff = self.account.ended_short(worker.pid, job.function, cpu_s)
+            tariff = self.account.ended_short(worker.pid, job.function, cpu_s, end.clock_s)
         if tariff is not None:
             future._energy = cpu_s
             future._tariff = tariff
             job.cpu_s = cpu_s
         else:
-            self.account.ended(worker.pid, job.task.id, job.function, cpu_s)
+            self.account.ended(worker.pid, job.task.id, job.function, cpu_s, end.clock_s)
             self._owe(job)
         if self.due is None:
             self.due = now + READ_AFTER_S
@@ -139,6 +141,7 @@ class EnergyDesk:
             used,
             usage.tasks,
             usage.cpu_second,
+            usage.cpu_second_of,
         )
         return [(event, used)]
 

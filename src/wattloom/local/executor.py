@@ -47,6 +47,7 @@ from wattloom.local.packing import (
 from wattloom.local.recovery import Recovered, recovered
 from wattloom.local.virtual_desk import VirtualDesk
 from wattloom.metering.choosing import choose_meter
+from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
@@ -72,7 +73,7 @@ class Executor(BaseExecutor):
         journal: str | Path | None = None,
         durability: Literal["process", "machine"] | None = None,
         policy: str | Policy | None = None,
-        meter: str = "auto",
+        meter: str | Meter = "auto",
         nodes: Sequence[VirtualNode] | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
@@ -338,12 +339,14 @@ def _journal(given: str | Path, settings: Local) -> Journal:
     return open_first_free(default_journal(), durability=settings.durability, program=program, retention=retention)
 
 
-def _desk(meter: str, here: MachineProfile, nodes: list[LocalNode]) -> Desk | None:
+def _desk(meter: str | Meter, here: MachineProfile, nodes: list[LocalNode]) -> Desk | None:
     if meter == "off":
         return None
     if nodes[0].virtual:
         return VirtualDesk(nodes)
-    return EnergyDesk(Account(choose_meter(here, "" if meter == "auto" else meter), here), nodes[0].name)
+    if isinstance(meter, str):
+        meter = choose_meter(here, "" if meter == "auto" else meter)
+    return EnergyDesk(Account(meter, here), nodes[0].name)
 
 
 # -- map ---------------------------------------------------------------------------------------------------------------

@@ -75,6 +75,8 @@ class EndFrame(msgspec.Struct, array_like=True, gc=False):
     cpu_s: float
     output: bytes
     """What it printed."""
+    clock_s: float = 0.0
+    """The worker's CPU clock when it ended."""
 
 
 def frame(kind: int, body: bytes) -> bytes:

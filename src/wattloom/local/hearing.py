@@ -96,7 +96,7 @@ class Hearing(Carrying):
                 continue
             finished = end.status == frames.VALUE
             if desk is not None:
-                desk.ended(worker, job, end.seconds, end.cpu_s, now, finished)
+                desk.ended(worker, job, end, now, finished)
             if end.output:
                 self._books.journal.keep_output(job.task.id, end.output)
             if finished:

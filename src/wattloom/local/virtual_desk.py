@@ -9,6 +9,7 @@ from typing import Final
 from wattloom.cluster.machine import Machine
 from wattloom.energy.used import Used
 from wattloom.local.desk import Told
+from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading
 from wattloom.local.job import Job
 from wattloom.local.nodes import LocalNode
@@ -122,8 +123,9 @@ class VirtualDesk:
         if self.due is None:
             self.due = now + READ_EVERY_S
 
-    def ended(self, worker: WorkerProcess, job: Job, seconds: float, cpu_s: float, now: float, finished: bool) -> None:
+    def ended(self, worker: WorkerProcess, job: Job, end: EndFrame, now: float, finished: bool) -> None:
         """And the next one begins."""
+        seconds = end.seconds
         joules = self._charge(worker, job, now)
         if finished:
             used = self._meters[worker.node].used

@@ -196,7 +196,8 @@ class Worker:
         status, packed = self._outcome(call)
         if os.getpid() != self._pid:
             os._exit(0)  # the call has forked, and this is the child: there is one worker here already
-        cpu_s = process_time() - cpu
+        clock_s = process_time()
+        cpu_s = clock_s - cpu
         seconds = perf_counter() - began
         if seconds >= CHILDREN_FROM_S:
             cpu_s += self._children_s()
@@ -212,7 +213,7 @@ class Worker:
         if packed.buffers:
             status, spool, packed = self._spooled(call.number, status, packed)
         self._progress.end(call.number)
-        self._note(EndFrame(call.number, status, packed.body, spool, seconds, cpu_s, output))
+        self._note(EndFrame(call.number, status, packed.body, spool, seconds, cpu_s, output, clock_s))
 
     def _note(self, end: EndFrame) -> None:
         with self._sending:

@@ -13,6 +13,11 @@ class Counter:
         self._most = most
         self._last: int | None = None
 
+    @property
+    def last(self) -> int | None:
+        """What it showed when it was last taken."""
+        return self._last
+
     def problem(self, value: int, most_rise: float) -> str:
         """What is wrong with the new value, if it cannot have risen by more than `most_rise`. Empty: nothing."""
         if value < 0 or (self._most is not None and value > self._most):

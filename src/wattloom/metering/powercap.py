@@ -1,29 +1,48 @@
 """Linux powercap (RAPL): the energy counters of Intel's processors, and of AMD's on kernels after 5.11.
 
-Owns which zones are summed and how their counters are followed. Knows nothing of tasks.
+Owns what is done when zones come, go or contradict each other. Which zones there are is `rapl_zones`'s, how counters
+are followed `counters`'s. Knows nothing of tasks.
 """
 
-import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
-from wattloom.metering.counter import Counter
+from wattloom.metering.allowing import files_for_group, missing, module
+from wattloom.metering.count import Limits, seconds_asleep
+from wattloom.metering.counters import Counters, Raw
 from wattloom.metering.curves import FUNCTIONS_DIFFER
-from wattloom.metering.protocol import Quantity, Sample
+from wattloom.metering.kernel_files import Unreadable, entries, number, optional
+from wattloom.metering.protocol import Quantity, Sample, Zone
+from wattloom.metering.rapl_zones import (
+    CPUINFO,
+    ROOT,
+    RaplZone,
+    all_zones,
+    hidden,
+    host_zones,
+    of_host,
+    shows_whole_package,
+)
 
-ROOT: Final = Path("/sys/class/powercap")
+__all__ = ["Powercap", "for_machine", "host_zones"]
+
 MOST_W_PER_ZONE: Final = 1000.0
-"""More than any package, its memory or a laptop as a whole can draw: a faster rise is a mistake."""
-UPDATE_S: Final = 0.001
-"""The processor brings its counters up to date about every millisecond."""
-LATE_S: Final = 0.1
-"""How long after `now` a busy machine may come to read the counters."""
-STEP_J: Final = 61e-6
+"""More than any package or its memory can draw: a faster rise is a mistake."""
+MOST_W: Final = 10_000.0
+"""More than all of them together, or psys."""
+STILL_S: Final = 0.4
+"""A package draws at least tenths of a watt and counts every millisecond: without a rise for so long it is not read."""
+LEAST_RANGE_UJ: Final = 65_712_000_000
+"""Of the shortest counter there is (32 bits of 15.3 uJ): without its range a counter may have wrapped after so much."""
+STEP_UJ: Final = 61
 """The usual step of the counter."""
-_ZONE: Final = re.compile(r"intel-rapl:\d+(:\d+)?")
-"""Not intel-rapl-mmio, which shows the same counters again."""
+PSYS_LEAST: Final = 0.8
+"""The platform holds its packages. Where psys counts less than this of them, the board's maker did not calibrate it."""
+PSYS_TRIED_J: Final = 20.0
+"""Joules of the packages from which that can be told."""
 
 
 class Powercap:
@@ -35,107 +54,120 @@ class Powercap:
     provenance: Provenance = "measured"
     model_error = FUNCTIONS_DIFFER
 
-    def __init__(self, root: Path = ROOT, most_w_per_zone: float = MOST_W_PER_ZONE) -> None:
+    def __init__(
+        self,
+        root: Path = ROOT,
+        most_w_per_zone: float = MOST_W_PER_ZONE,
+        *,
+        cpuinfo: Path = CPUINFO,
+        asleep: Callable[[], float] = seconds_asleep,
+    ) -> None:
         self._root = root
         self._most_w = most_w_per_zone
-        self._counters: dict[Path, Counter] | None = None
-        self._last: Sample | None = None
-        self._epoch = 0
+        self._one_die = shows_whole_package(cpuinfo)
+        self._psys = True
+        limits = Limits(MOST_W, still_s=STILL_S)
+        self._host: Counters[RaplZone] = Counters(limits, asleep=asleep)
+        self._parts: Counters[RaplZone] = Counters(Limits(MOST_W), asleep=asleep)
+        self._seen: list[str] = []
+        self._zones: list[RaplZone] = []
+        self._counted: list[RaplZone] = []
+        self._ranges: dict[RaplZone, int | None] = {}
 
     def available(self) -> str | None:
-        zones = host_zones(self._root)
-        if not zones:
-            return (
-                f"there are no energy counters under {self._root}: this is a virtual machine, or the kernel's module "
-                "is missing (sudo modprobe intel_rapl_msr)"
+        if hidden(self._root):
+            return missing(
+                f"the energy counters under {self._root} are hidden from this container",
+                "with Docker: docker run --security-opt systempaths=unconfined; with Kubernetes: a hostPath volume of "
+                "/sys/devices/virtual/powercap",
             )
-        for zone in zones:
-            try:
-                _number(zone / "energy_uj")
-            except PermissionError:
-                return (
-                    f"{zone / 'energy_uj'} may be read by root only. To allow it until the next boot: "
-                    f"sudo chmod a+r {self._root}/intel-rapl:*/energy_uj (fine power readings can leak secrets to "
-                    "others who use this machine; see CVE-2020-8694)"
-                )
-            except (OSError, ValueError) as problem:
-                return f"{zone / 'energy_uj'} cannot be read: {problem}"
+        zones = of_host(all_zones(self._root), psys=self._psys, one_die=self._one_die)
+        if not zones:
+            return missing(
+                f"there are no energy counters under {self._root}: this is a virtual machine, or a module is missing",
+                *module("intel_rapl_msr"),
+                "in a virtual machine: let the host share its figures (settings group host_share)",
+            )
+        try:
+            for zone in zones:
+                number(zone.folder / "energy_uj")
+        except Unreadable as problem:
+            return missing(str(problem), *(self._how_to_allow() if problem.forbidden else ()))
         return None
 
-    def read(self, now: float) -> Sample | Unknown:
-        last = self._last
-        if last is not None and now < last.time:
-            return Unknown(f"asked for {now} after {last.time}: time went backwards")
-        if self._counters is None:
-            self._counters = {zone: Counter(_range(zone)) for zone in host_zones(self._root)}
-        try:
-            raw = {zone: _number(zone / "energy_uj") for zone in self._counters}
-        except (OSError, ValueError) as problem:
-            return Unknown(f"the energy counters cannot be read: {problem}")
-        if not raw:
-            self._counters = None
-            return Unknown(self.available() or "there are no energy counters")
-        return self._follow(now, raw, self._counters)
+    def _how_to_allow(self) -> tuple[str, ...]:
+        files = f"{self._root}/intel-rapl:*/energy_uj"
+        return files_for_group("powercap", 'KERNEL=="intel-rapl:*"', "energy_uj", files)
 
-    def _follow(self, now: float, raw: dict[Path, int], counters: dict[Path, Counter]) -> Sample | Unknown:
-        last = self._last
-        seconds = now - last.time if last is not None else 0.0
-        most_uj = (seconds + LATE_S) * self._most_w * 1e6
-        problems = [problem for zone, value in raw.items() if (problem := counters[zone].problem(value, most_uj))]
-        microjoules = 0
-        for zone, value in raw.items():
-            microjoules += counters[zone].take(value, sound=not problems)
-        if problems:
-            self._epoch += 1
-            self._last = Sample(now, last.joules if last else 0.0, STEP_J, epoch=self._epoch)
-            return Unknown(problems[0])
-        joules = microjoules * 1e-6
-        watts = joules / seconds if seconds > 0.0 else 0.0
-        before = last.joules if last is not None else 0.0
-        resolution = max(STEP_J * len(raw) ** 0.5, watts * UPDATE_S)
-        self._last = Sample(now, before + joules, resolution, epoch=self._epoch)
-        return self._last
+    def read(self, now: float) -> Sample | Unknown:
+        refusal = self._host.refusal(now)
+        if refusal is not None:
+            return refusal
+        self._look_again()
+        if not self._counted:
+            return Unknown((self.available() or "there are no energy counters").partition("\n")[0])
+        try:
+            shown = {zone: self._shown(zone) for zone in self._counted}
+        except Unreadable as problem:
+            return Unknown(str(problem))
+        sample = self._host.read(now, shown, STEP_UJ)
+        self._read_parts(now)
+        if isinstance(sample, Sample) and self._psys_lies():
+            return self._without_psys(now)
+        return sample
+
+    def zones(self) -> list[Zone]:
+        """Every zone and its joules so far; those that are not counted lie inside others, or beside psys."""
+        return [Zone(zone.label, self._joules(zone), zone.inside, zone in self._counted) for zone in self._zones]
+
+    def _joules(self, zone: RaplZone) -> float:
+        """Packages beside psys are counted only once it has proved wrong: what they had before that is theirs too."""
+        return self._host.joules_of(zone) + self._parts.joules_of(zone)
+
+    def _look_again(self) -> None:
+        """Packages can be switched off and on, and modules reloaded, while we run."""
+        seen = entries(self._root)
+        if seen == self._seen and self._counted:
+            return
+        found = all_zones(self._root)
+        counted = of_host(found, psys=self._psys, one_die=self._one_die)
+        self._seen = seen
+        if counted:  # while there are none at all the old ones are kept: they may come back, and have counted on
+            self._zones, self._counted = found, counted
+            self._ranges = {zone: optional(zone.folder / "max_energy_range_uj") for zone in found}
+
+    def _shown(self, zone: RaplZone) -> Raw:
+        inner = zone.name != "psys" and not zone.name.startswith("package")
+        most_w = MOST_W if zone.name == "psys" else self._most_w
+        value, most = number(zone.folder / "energy_uj"), self._ranges.get(zone)
+        return Raw(value, most, most_w, LEAST_RANGE_UJ, still=inner)
+
+    def _read_parts(self, now: float) -> None:
+        """What is not counted is shown all the same, as far as it can be read."""
+        shown: dict[RaplZone, Raw] = {}
+        for zone in self._zones:
+            value = None if zone in self._counted else optional(zone.folder / "energy_uj")
+            if value is not None:
+                shown[zone] = Raw(value, self._ranges.get(zone), self._most_w, still=True)
+        if shown:
+            self._parts.read(now, shown, STEP_UJ)
+
+    def _psys_lies(self) -> bool:
+        if self._counted[0].name != "psys":
+            return False
+        packages = [zone for zone in self._zones if zone.name.startswith("package")]
+        parts_j = sum(self._parts.joules_of(zone) for zone in packages[: 1 if self._one_die else None])
+        return parts_j > PSYS_TRIED_J and self._host.joules_of(self._counted[0]) < PSYS_LEAST * parts_j
+
+    def _without_psys(self, now: float) -> Unknown:
+        self._psys = False
+        self._seen = []
+        return self._host.break_off(
+            now,
+            "psys counts less than the packages inside it, so it is wrong on this board: packages are counted instead",
+        )
 
 
 def for_machine(profile: MachineProfile) -> Powercap:
     """The entry point: the counters of the machine we run on, whatever its profile says."""
     return Powercap()
-
-
-def host_zones(root: Path) -> list[Path]:
-    """The zones that make up the host, none inside another."""
-    named = {zone: name for zone in _zones(root) if (name := _name(zone))}
-    psys = [zone for zone, name in named.items() if name == "psys"]
-    if psys:
-        return psys[:1]
-    packages = [zone for zone, name in named.items() if name.startswith("package")]
-    # A package's counter holds its cores and the parts around them, but never its memory.
-    return packages + [zone for zone, name in named.items() if name == "dram"]
-
-
-def _zones(root: Path) -> list[Path]:
-    try:
-        found = [entry for entry in root.iterdir() if _ZONE.fullmatch(entry.name)]
-        # Some trees show the inner zones only inside the outer ones.
-        inner = [entry for zone in found for entry in zone.iterdir() if _ZONE.fullmatch(entry.name)]
-    except OSError:
-        return []
-    return [zone for _, zone in sorted({zone.name: zone for zone in (*inner, *found)}.items())]
-
-
-def _name(zone: Path) -> str:
-    try:
-        return (zone / "name").read_text().strip()
-    except OSError:
-        return ""
-
-
-def _range(zone: Path) -> int | None:
-    try:
-        return _number(zone / "max_energy_range_uj")
-    except (OSError, ValueError):
-        return None
-
-
-def _number(path: Path) -> int:
-    return int(path.read_bytes())

@@ -12,8 +12,9 @@ import msgspec
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
 
-Quantity = Literal["wall", "package", "device"]
-"""What the joules are of: the plug; the CPU packages with their memory; or accelerators, which are beside these."""
+Quantity = Literal["wall", "package", "device", "share"]
+"""What the joules are of: the plug; the CPU packages with their memory; accelerators, which are beside these; or what a
+host ascribes to this virtual machine."""
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
@@ -32,9 +33,25 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
     """Readings of two epochs must not be subtracted: the count broke off between them."""
 
 
+class Zone(msgspec.Struct, frozen=True, gc=False):
+    """A part that a meter sees: a package, its memory, a rail, a device."""
+
+    name: str
+    joules: float
+    """Cumulative, since the meter's first good reading of it."""
+    inside: str = ""
+    """The zone it is a part of, which holds its joules too. Empty: of none."""
+    counted: bool = True
+    """Whether it is in the meter's sum. Zones overlap: the others must not be added to it."""
+
+
 @runtime_checkable
 class Meter(Protocol):
-    """A source of joules. Counts from the first good reading on; asked by one thread."""
+    """A source of joules. Counts from the first good reading on; asked by one thread.
+
+    Beside what is listed a meter may have: `period_s`, `only_named` (see the functions of those names below) and
+    `zones() -> list[Zone]`, the parts as of the last good reading.
+    """
 
     name: str
     summary: str
@@ -53,3 +70,19 @@ class Meter(Protocol):
 
 MakeMeter = Callable[[MachineProfile], Meter]
 """What an entry point of the group `wattloom.meters` names: called with the profile of this machine."""
+
+
+def period_s(meter: Meter) -> float:
+    """How old a figure of this meter may be, in seconds, since its source has a new one but so often. 0: always new."""
+    return float(getattr(meter, "period_s", 0.0))
+
+
+def only_named(meter: Meter) -> bool:
+    """Whether it is used only where somebody names it, since it is not of this machine as it is now."""
+    return bool(getattr(meter, "only_named", False))
+
+
+def zones(meter: Meter) -> list[Zone]:
+    """The parts a meter sees, if it sees any."""
+    seen = getattr(meter, "zones", None)
+    return list(seen()) if callable(seen) else []

@@ -1,6 +1,7 @@
 """The profile of the machine we run on: what of it this process may use, as the kernel tells.
 
-Owns how /proc and the control groups are asked. The power curve comes from `curves`.
+Owns how /proc and the control groups are asked. The power curve is the machine's own if it was profiled
+(`own_profile`); else it comes from `curves`.
 """
 
 import platform
@@ -8,12 +9,16 @@ import re
 from contextlib import suppress
 from math import floor
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.metering.curves import with_curve
+from wattloom.metering.own_profile import MACHINE_ID, SYSTEM, Here, state_of, with_own
+
+if TYPE_CHECKING:
+    from wattloom.cluster.profile_file import MachineIdentity
 
 PROC: Final = Path("/proc")
 CGROUPS: Final = Path("/sys/fs/cgroup")
@@ -33,8 +38,29 @@ _NOISE: Final = re.compile(
 )
 
 
-def this_machine(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineProfile:
-    """This machine, as far as affinity and control groups let us use it, with the best power curve there is."""
+def this_machine(
+    proc: Path = PROC, cgroups: Path = CGROUPS, *, profiles: Path | None = None, machine_id: Path = MACHINE_ID
+) -> MachineProfile:
+    """This machine, as far as affinity and control groups let us use it, with the best power curve there is.
+
+    `profiles`: the folder its own profile is looked for in; left out, that of the user's state."""
+    here, facts = _here(proc, cgroups)
+    bare = MachineProfile(name=slug(facts), arch=here.arch, cores=here.cores, threads=here.threads, memory=here.memory)
+    if bare.threads > bare.cores:  # with few threads per core the usual slow-down may promise less than nothing
+        bare = msgspec.structs.replace(bare, smt_slowdown=min(bare.smt_slowdown, bare.threads / bare.cores))
+    return with_own(with_curve(bare, here.sockets, here.virtual), here, bare.name, profiles, machine_id)
+
+
+def this_identity(
+    proc: Path = PROC, cgroups: Path = CGROUPS, *, system: Path = SYSTEM, machine_id: Path = MACHINE_ID
+) -> "MachineIdentity":
+    """Which machine this is and what state it is in, as a profile of it says."""
+    here, facts = _here(proc, cgroups)
+    return state_of(here, facts, proc, system, machine_id)
+
+
+def _here(proc: Path, cgroups: Path) -> tuple[Here, dict[str, str]]:
+    """What of this machine may be used, and the facts of its first processor."""
     processors = _processors(proc)
     allowed = allowed_cpus(proc) or frozenset(range(max(len(processors), 1)))
     usable = {cpu: facts for cpu, facts in processors.items() if cpu in allowed}
@@ -45,16 +71,16 @@ def this_machine(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineProfile:
     if quota is not None:
         threads = max(1, min(threads, floor(quota)))
     facts = next(iter(usable.values()), {})
-    bare = MachineProfile(
-        name=slug(facts),
+    here = Here(
+        model=facts.get("model name") or ARM_PARTS.get(facts.get("CPU part", ""), ""),
         arch=platform.machine(),
+        sockets=len(packages) or 1,
         cores=max(1, min(len(cores) or threads, threads)),
         threads=threads,
         memory=_memory(proc, cgroups),
+        virtual="hypervisor" in facts.get("flags", "").split(),
     )
-    if bare.threads > bare.cores:  # with few threads per core the usual slow-down may promise less than nothing
-        bare = msgspec.structs.replace(bare, smt_slowdown=min(bare.smt_slowdown, bare.threads / bare.cores))
-    return with_curve(bare, len(packages) or 1, "hypervisor" in facts.get("flags", "").split())
+    return here, facts
 
 
 def allowed_cpus(proc: Path = PROC) -> frozenset[int] | None:

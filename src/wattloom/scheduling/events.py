@@ -155,6 +155,8 @@ class UsageArrived(Event, frozen=True, tag="usage-arrived"):
     cpu_second: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Joules of a CPU second, their spread per second, and the spread of each task beside: for tasks that have ended
     since the last such event and are not in `tasks`."""
+    cpu_second_of: dict[str, tuple[float, float, float]] = {}
+    """The same by function, where functions are known to differ."""
 
 
 class FunctionLearned(Event, frozen=True, tag="function-learned"):

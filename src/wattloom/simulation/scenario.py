@@ -34,7 +34,7 @@ class NodeGroup(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Equal nodes."""
 
     machine: str
-    """A machine of this file or of the catalogue."""
+    """A machine of this file or of the catalogue; or the path of a profile, which ends in .json."""
     count: Nodes = 1
     name: str = ""
     """Prefix of their names; left out: the machine's name."""

@@ -4,13 +4,16 @@ Owns the naming of nodes, the true run times on every machine of the cluster, an
 """
 
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
+from wattloom.cluster.profile_curve import machine_profile
 from wattloom.errors import InputError, ScenarioError
+from wattloom.metering.own_profile import read_profile
 from wattloom.scheduling.events import NodeJoined, NodeLost
 from wattloom.simulation.arrivals import arrivals_of
 from wattloom.simulation.scenario import FunctionEntry, NodeGroup, Scenario, VariantEntry
@@ -19,10 +22,13 @@ from wattloom.units import GIB, MIB
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 
+PROFILE: Final = ".json"
+"""How a machine that is the name of a profile's file ends."""
+
 
 def trial_of(scenario: Scenario, seed: int, folder: Path = Path()) -> Trial:
     """Everything a simulation needs but the policy."""
-    profiles = _profiles(scenario)
+    profiles = _profiles(scenario, folder)
     nodes = _nodes(scenario, {profile.name: profile for profile in profiles})
     functions, seconds = _functions(scenario, profiles)
     return Trial(
@@ -44,8 +50,8 @@ def trial_of(scenario: Scenario, seed: int, folder: Path = Path()) -> Trial:
     )
 
 
-def _profiles(scenario: Scenario) -> list[MachineProfile]:
-    """The machines that nodes are of, from the file or the catalogue."""
+def _profiles(scenario: Scenario, folder: Path) -> list[MachineProfile]:
+    """The machines that nodes are of: from the file, from the catalogue, or measured profiles of their own files."""
     described: dict[str, MachineProfile] = {}
     for name, entry in scenario.machines.items():
         try:
@@ -59,10 +65,20 @@ def _profiles(scenario: Scenario) -> list[MachineProfile]:
             profiles[name] = described[name]
         elif name in catalogue():
             profiles[name] = catalogue()[name]
+        elif name.endswith(PROFILE):
+            profiles[name] = _measured(name, folder, f"nodes[{number}].machine")
         else:
             known = ", ".join([*scenario.machines, *catalogue()])
             raise ScenarioError(f"nodes[{number}].machine", f"{name!r} is neither in this file nor known ({known})")
     return list(profiles.values())
+
+
+def _measured(name: str, folder: Path, field: str) -> MachineProfile:
+    """What `wattloom profile cpu` has written."""
+    try:
+        return machine_profile(read_profile(folder / name), name=name)
+    except InputError as problem:
+        raise ScenarioError(field, str(problem)) from problem
 
 
 def _nodes(scenario: Scenario, profiles: dict[str, MachineProfile]) -> list[Node]:
@@ -91,7 +107,7 @@ def _nodes(scenario: Scenario, profiles: dict[str, MachineProfile]) -> list[Node
 
 
 def _names(group: NodeGroup) -> list[str]:
-    prefix = group.name or group.machine
+    prefix = group.name or Path(group.machine.removesuffix(PROFILE)).name
     if group.count == 1 and group.name:
         return [prefix]
     width = len(str(group.count))

@@ -1,0 +1,200 @@
+"""Recorded power and recorded runs, read from CSV files: every figure checked, every complaint with file and line.
+
+Owns the two formats. Power: `time_s,watts` (or `time_s,joules`, a counter). Runs: `start_s,end_s,function`, and
+optionally `cpu_s` and `node`. Other columns are left alone. What the figures mean is not known here.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wattloom.errors import InputError
+
+Array = NDArray[np.float64]
+
+POWER: Final = ("time_s", "watts")
+COUNTER: Final = ("time_s", "joules")
+RUNS: Final = ("start_s", "end_s", "function")
+MOST_SECONDS: Final = 1e11
+"""Times beyond are no seconds since 1970 in our lives, but may well be milliseconds."""
+FURTHEST_APART_S: Final = 300.0
+FEWEST_READINGS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPower:
+    """Times that do not fall, and watts."""
+
+    name: str
+    time: Array
+    watts: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRuns:
+    """Calls; an end that is not known yet is infinite, CPU seconds that are not known are NaN."""
+
+    name: str
+    start: Array
+    end: Array
+    function: NDArray[np.intp]
+    names: list[str]
+    cpu_s: Array
+
+
+Row = tuple[int, dict[str, str]]
+
+
+def read_power(path: str | Path) -> RecordedPower:
+    """A file of watts, or of a counter of joules. A cell without a figure is a reading that was lost."""
+    rows = _rows(path, POWER, COUNTER)
+    first = next(rows, None)
+    if first is None:
+        raise InputError(str(path), "has no readings below its header")
+    column = "watts" if "watts" in first[1] else "joules"
+    time, value = [], []
+    for line, row in _again(first, rows):
+        if not row[column]:
+            continue
+        time.append(_number(path, line, "time_s", row["time_s"]))
+        value.append(_number(path, line, column, row[column], least=0.0))
+        if len(time) > 1 and time[-1] < time[-2]:
+            raise InputError(
+                f"{path}, line {line}: time_s", f"{time[-1]:g} comes after {time[-2]:g}; sort the file by time"
+            )
+    return power_of(str(path), time, value, counter=column == "joules")
+
+
+def power_of(name: str, time: Sequence[float], value: Sequence[float], counter: bool = False) -> RecordedPower:
+    """Checked as a whole: enough readings, and seconds."""
+    moments, figures = np.asarray(time, dtype=np.float64), np.asarray(value, dtype=np.float64)
+    if len(moments) and not (np.isfinite(moments).all() and np.isfinite(figures).all()):
+        raise InputError(name, "every time and every figure must be a number")
+    if np.any(np.diff(moments) < 0):
+        raise InputError(name, "times must not fall; sort the readings")
+    if counter:
+        moments, figures = _from_counter(moments, figures)
+    if len(np.unique(moments)) < FEWEST_READINGS:
+        raise InputError(name, f"has {len(np.unique(moments))} readings; at least {FEWEST_READINGS} are needed")
+    _check_seconds(name, "time_s", float(moments[-1]))
+    apart = float(np.median(np.diff(np.unique(moments))))
+    if apart > FURTHEST_APART_S:
+        raise InputError(
+            f"{name}: time_s", f"readings are {apart:g} s apart: too far, or milliseconds (then divide them by 1000)"
+        )
+    return RecordedPower(name, moments, figures)
+
+
+def _from_counter(time: Array, joules: Array) -> tuple[Array, Array]:
+    """Watts between two counts; one that went backwards has wrapped or begun anew, and says nothing."""
+    apart, more = np.diff(time), np.diff(joules)
+    good = (apart > 0) & (more >= 0)
+    return time[1:][good], more[good] / apart[good]
+
+
+def read_runs(path: str | Path, node: str | None = None) -> RecordedRuns:
+    """A file of calls. A call without an end is still under way."""
+    calls: list[tuple[float, float, str, float]] = []
+    nodes: set[str] = set()
+    for line, row in _rows(path, RUNS):
+        if node is not None and row.get("node", node) != node:
+            continue
+        nodes.add(row.get("node", ""))
+        calls.append(_call(path, line, row))
+    if not calls:
+        which = "" if node is None else f" on node {node}"
+        raise InputError(str(path), f"has no calls{which} below its header")
+    if len(nodes) > 1:
+        raise InputError(f"{path}: node", f"calls are on {', '.join(sorted(nodes))}; name the one that was metered")
+    return runs_of(str(path), calls)
+
+
+def _call(path: str | Path, line: int, row: dict[str, str]) -> tuple[float, float, str, float]:
+    start = _number(path, line, "start_s", row["start_s"])
+    end = _number(path, line, "end_s", row["end_s"]) if row["end_s"] else np.inf
+    if end < start:
+        raise InputError(f"{path}, line {line}: end_s", f"{end:g} is before start_s, {start:g}")
+    if not row["function"]:
+        raise InputError(f"{path}, line {line}: function", "must not be empty")
+    cpu = row.get("cpu_s", "")
+    return start, end, row["function"], _number(path, line, "cpu_s", cpu, least=0.0) if cpu else np.nan
+
+
+def runs_of(name: str, calls: Sequence[tuple[float, float, str, float]]) -> RecordedRuns:
+    """Functions in the order of their names."""
+    if not calls:
+        raise InputError(name, "has no calls")
+    if any(not start <= end for start, end, _, _ in calls):
+        raise InputError(name, "every call must have a start, and an end that is not before it")
+    names = sorted({each[2] for each in calls})
+    place = {each: at for at, each in enumerate(names)}
+    start = np.array([each[0] for each in calls], dtype=np.float64)
+    end = np.array([each[1] for each in calls], dtype=np.float64)
+    known = end[np.isfinite(end)]
+    _check_seconds(name, "start_s", float(max(start.max(), known.max(initial=0.0))))
+    function = np.array([place[each[2]] for each in calls], dtype=np.intp)
+    return RecordedRuns(name, start, end, function, names, np.array([each[3] for each in calls], dtype=np.float64))
+
+
+def _rows(path: str | Path, *layouts: tuple[str, ...]) -> Iterator[Row]:
+    """Line numbers and cells by column, blank lines and comments left out."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            header = [cell.strip() for cell in next(reader, [])]
+            _check_header(path, header, layouts)
+            for cells in reader:
+                if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#"):
+                    continue
+                if len(cells) < len(header):
+                    raise InputError(
+                        f"{path}, line {reader.line_num}", f"has {len(cells)} cells, the header has {len(header)}"
+                    )
+                yield reader.line_num, {name: cell.strip() for name, cell in zip(header, cells, strict=False)}
+    except UnicodeDecodeError as problem:
+        raise InputError(str(path), "is no text file in UTF-8") from problem
+    except csv.Error as problem:
+        raise InputError(str(path), f"is no CSV file: {problem}") from problem
+    except OSError as problem:
+        raise InputError(str(path), f"cannot be read: {problem.strerror or problem}") from problem
+
+
+def _check_header(path: str | Path, header: list[str], layouts: tuple[tuple[str, ...], ...]) -> None:
+    if not any(header):
+        raise InputError(str(path), f"is empty; the first line must be {','.join(layouts[0])}")
+    if any(set(layout) <= set(header) for layout in layouts):
+        return
+    missing = [name for name in layouts[0] if name not in header]
+    raise InputError(
+        f"{path}, line 1: {missing[0]}", f"no such column; the first line must have {','.join(layouts[0])}"
+    )
+
+
+def _again(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rest
+
+
+def _number(path: str | Path, line: int, field: str, text: str, least: float = -np.inf) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise InputError(f"{path}, line {line}: {field}", f"{text!r} is not a number") from None
+    if not isfinite(found):
+        raise InputError(
+            f"{path}, line {line}: {field}", f"{text} is not a figure; leave the cell empty if it is unknown"
+        )
+    if found < least:
+        raise InputError(f"{path}, line {line}: {field}", f"{text} is below {least:g}")
+    return found
+
+
+def _check_seconds(name: str, field: str, latest: float) -> None:
+    if latest > MOST_SECONDS:
+        raise InputError(f"{name}: {field}", f"{latest:.0f} is no time in seconds; divide milliseconds by 1000")

@@ -1,0 +1,139 @@
+"""Recorded whole-machine power to functions: puts records and arithmetic together.
+
+Owns what a record means: calls outside the metered time, CPU time as the measure of a call's load, and a package meter
+beside the wall's (the CPU's part from the package, the rest from what the wall saw beyond it). Reads no file.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from wattloom.attribution.power_files import Array, RecordedPower, RecordedRuns
+from wattloom.disaggregation.activity import Calls, of_levels
+from wattloom.disaggregation.disaggregate import Disaggregated, Wanted, disaggregate
+from wattloom.disaggregation.lag import find_response
+from wattloom.disaggregation.readings import readings
+from wattloom.disaggregation.response import Reading
+from wattloom.disaggregation.result import IdlePolicy, Mode, PowerAttribution, result
+from wattloom.errors import InputError
+
+STEP_S: Final = 0.2
+MARGIN_S: Final = 30.0
+MOST_RATE: Final = 512.0
+"""CPU seconds per second that one call may have used."""
+
+
+def attribute_power(
+    power: RecordedPower,
+    runs: RecordedRuns,
+    mode: Mode,
+    idle: IdlePolicy,
+    wanted: Wanted,
+    package: RecordedPower | None = None,
+) -> PowerAttribution:
+    """Joules of every function that ran while the meter was read."""
+    if package is not None:
+        power, package = _common(power, package)
+    kept = _metered_calls(power, runs)
+    calls, names = _calls(runs, kept, float(power.time[-1]))
+    if package is None:
+        found = disaggregate(power.time, power.watts, calls, len(names), wanted)
+    else:
+        found = _in_two(power, package, calls, len(names), wanted)
+    counts = np.bincount(calls.function, minlength=len(names))
+    seconds = np.bincount(calls.function, weights=calls.end - calls.start, minlength=len(names))
+    made = result(found, names, counts.tolist(), seconds.tolist(), mode, idle)
+    if package is None:
+        return made
+    return msgspec.structs.replace(made, package_j=readings(package.time, package.watts).joules)
+
+
+def _metered_calls(power: RecordedPower, runs: RecordedRuns) -> NDArray[np.bool_]:
+    """Which calls lie, at least in part, between the first and the last reading."""
+    first, last = float(power.time[0]), float(power.time[-1])
+    kept = (runs.start <= last) & (np.where(np.isfinite(runs.end), runs.end, last) >= first)
+    if kept.any():
+        return np.asarray(kept)
+    begin, end = float(runs.start.min()), float(runs.start.max())
+    hint = ""
+    if first <= begin / 1000 <= last or first <= end / 1000 <= last:
+        hint = "; the times of the calls look like milliseconds: divide them by 1000"
+    elif begin <= first / 1000 <= end:
+        hint = "; the times of the readings look like milliseconds: divide them by 1000"
+    raise InputError(
+        runs.name,
+        f"calls begin from {begin:.10g} to {end:.10g} s, but {power.name} is from {first:.10g} to {last:.10g} s: "
+        f"they have no time in common{hint}",
+    )
+
+
+def _calls(runs: RecordedRuns, kept: NDArray[np.bool_], last: float) -> tuple[Calls, list[str]]:
+    """Those calls, with the functions they are of; open ones end with the readings."""
+    start, function = runs.start[kept], runs.function[kept]
+    end = np.where(np.isfinite(runs.end[kept]), runs.end[kept], max(last, float(start.max())))
+    present = np.unique(function)
+    names = [runs.names[at] for at in present]
+    return Calls(start, end, np.searchsorted(present, function), _rate(runs.cpu_s[kept], end - start)), names
+
+
+def _rate(cpu_s: Array, length: Array) -> Array:
+    """CPU seconds per second, where all are known; else every call counts as one."""
+    if np.isnan(cpu_s).any() or cpu_s.sum() <= 0.0:
+        return np.ones(len(length))
+    return np.asarray(np.clip(cpu_s / np.maximum(length, 1e-3), 0.0, MOST_RATE))
+
+
+# -- wall and package --------------------------------------------------------------------------------------------------
+
+
+def _common(power: RecordedPower, package: RecordedPower) -> tuple[RecordedPower, RecordedPower]:
+    """Both, from the later begin to the earlier end."""
+    first = max(power.time[0], package.time[0])
+    last = min(power.time[-1], package.time[-1])
+    cut = [_between(each, first, last) for each in (power, package)]
+    if min(len(each.time) for each in cut) < 10:
+        raise InputError(package.name, f"has hardly any time in common with {power.name}")
+    return cut[0], cut[1]
+
+
+def _between(power: RecordedPower, first: float, last: float) -> RecordedPower:
+    inside = (power.time >= first) & (power.time <= last)
+    return RecordedPower(power.name, power.time[inside], power.watts[inside])
+
+
+def _in_two(
+    power: RecordedPower, package: RecordedPower, calls: Calls, functions: int, wanted: Wanted
+) -> Disaggregated:
+    """The package's watts by who ran, and by who ran what the wall saw beyond them."""
+    cpu = disaggregate(package.time, package.watts, calls, functions)
+    shown = _shown_by_the_wall(power, package, wanted.lag_s)
+    idle = None if wanted.idle_w is None else wanted.idle_w - cpu.idle_j / cpu.seconds
+    rest = disaggregate(power.time, power.watts - shown, calls, functions, Wanted(idle, wanted.lag_s))
+    return replace(
+        rest,
+        marginal_j=cpu.marginal_j + rest.marginal_j,
+        marginal_spread=np.hypot(cpu.marginal_spread, rest.marginal_spread),
+        full_j=cpu.full_j + rest.full_j,
+        full_spread=np.hypot(cpu.full_spread, rest.full_spread),
+        idle_share_j=cpu.idle_share_j + rest.idle_share_j,
+        idle_j=cpu.idle_j + rest.idle_j,
+        idle_spread=float(np.hypot(cpu.idle_spread, rest.idle_spread)),
+        meter_j=rest.meter_j + readings(power.time, shown).joules,
+        unclaimed_j=cpu.unclaimed_j + rest.unclaimed_j,
+        curve=f"package: {cpu.curve}; rest: {rest.curve}",
+    )
+
+
+def _shown_by_the_wall(power: RecordedPower, package: RecordedPower, lag: float | None) -> Array:
+    """The package's watts as late and as smooth as the wall's meter shows them."""
+    begin = float(power.time[0]) - MARGIN_S
+    steps = int((float(power.time[-1]) - begin + MARGIN_S) / STEP_S)
+    moments = begin + STEP_S * (np.arange(steps) + 0.5)
+    level = np.interp(moments, package.time, package.watts)[:, None]
+    over = of_levels(begin, STEP_S, level)
+    every = float(np.median(np.diff(np.unique(power.time))))
+    response = find_response(power.time, power.watts, over, every, lag)
+    return Reading(over, power.time, response).of(level[:, 0])

@@ -1,0 +1,114 @@
+"""`wattloom attribute`: what each function drew of a whole machine's recorded power."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wattloom.cli.options import NamedPath, as_json
+
+if TYPE_CHECKING:
+    from wattloom.disaggregation.result import PowerAttribution
+
+FILE = NamedPath(path_type=Path, dir_okay=False)
+
+
+@click.command(short_help="Say what each function drew of a whole machine's recorded power.")
+@click.option("--power", type=FILE, required=True, metavar="P.csv", help="Readings of the machine: time_s,watts.")
+@click.option("--runs", type=FILE, required=True, metavar="R.csv", help="Who ran when: start_s,end_s,function.")
+@click.option(
+    "--mode",
+    type=click.Choice(["marginal", "full"]),
+    default="marginal",
+    show_default=True,
+    help="marginal: what leaving a function out would have saved. full: all that was drawn is shared out.",
+)
+@click.option(
+    "--idle",
+    type=click.Choice(["node", "pro-rata"]),
+    help="Idle energy is nobody's (node), or shared by running seconds (pro-rata). Left out: node for marginal, "
+    "pro-rata for full.",
+)
+@click.option("--idle-w", type=click.FloatRange(min=0.0), metavar="W", help="Idle watts, if you know them.")
+@click.option("--lag", "lag_s", type=float, metavar="S", help="Seconds that power comes after activity, if known.")
+@click.option(
+    "--package",
+    type=FILE,
+    metavar="C.csv",
+    help="The CPU package's own readings: time_s,watts or time_s,joules (a counter). Then the CPU's part is found in "
+    "these, and the rest in what the machine drew beyond them.",
+)
+@click.option("--node", metavar="N", help="Only calls with this in the column `node`.")
+@as_json
+def attribute(
+    power: Path,
+    runs: Path,
+    mode: str,
+    idle: str | None,
+    idle_w: float | None,
+    lag_s: float | None,
+    package: Path | None,
+    node: str | None,
+    as_json: bool,
+) -> None:
+    """Say what each function drew, from the power of a whole machine (wall, BMC, PDU) and who ran when.
+
+    Clocks may differ: the lag is found. Idle is found. Power may bend with load. Joules are modelled, and the figure
+    after ± is one standard deviation of the mean. Functions + idle + unattributed = meter.
+
+    \b
+    Examples:
+      wattloom attribute --power P.csv --runs R.csv
+      wattloom attribute --power P.csv --runs R.csv --mode full --json
+      wattloom attribute --power wall.csv --runs R.csv --package rapl.csv --idle-w 61
+    """
+    from wattloom import api
+    from wattloom.cli.printing import print_json
+
+    found = api.attribute(power, runs, mode, idle=idle, idle_w=idle_w, lag_s=lag_s, package=package, node=node)
+    if as_json:
+        print_json(found.to_json())
+        return
+    _print(found)
+
+
+def _print(found: "PowerAttribution") -> None:
+    from wattloom.cli.figures import joules
+    from wattloom.cli.printing import console, literal, table
+
+    numbers = ("calls", "per call", "per second", "in all", "share")
+    made = table("function", *numbers, numbers=numbers)
+    for each in sorted(found.functions, key=lambda one: -one.joules):
+        cells = [f"{each.calls:,}", joules(each.joules_per_call, each.spread), f"{each.watts:.1f} W"]
+        made.add_row(literal(each.function), *cells, joules(each.joules, None), _share(each.joules, found))
+    made.add_row("idle", "", "", f"{found.idle_w:.1f} W", joules(found.idle_j, None), _share(found.idle_j, found))
+    left = joules(found.unattributed_j, None)
+    made.add_row("unattributed", "", "", "", left, _share(found.unattributed_j, found))
+    made.add_row("meter", "", "", "", joules(found.meter_j, None), "")
+    out = console()
+    out.print(made)
+    for sentence in _sentences(found):
+        click.echo(sentence)
+
+
+def _share(joules: float, found: "PowerAttribution") -> str:
+    return f"{100 * joules / found.meter_j:.1f}%" if found.meter_j else ""
+
+
+def _sentences(found: "PowerAttribution") -> list[str]:
+    """What a reader must know to judge the figures."""
+    said = [
+        f"{found.mode.capitalize()} joules, modelled. Power is {found.lag_s:.1f} s behind activity and a mean over "
+        f"{max(found.window_s, 0.1):.1f} s; curve: {found.curve}; {100 * found.explained:.0f}% of its ups and downs "
+        f"explained."
+    ]
+    if found.mode == "marginal":
+        said.append("Marginal joules need not add up: what functions share is in unattributed.")
+    if found.gap_s:
+        said.append(f"{found.gap_s:.0f} s without readings are left out.")
+    if found.cores is not None:
+        said.append(f"Calls took longer when there were more than about {found.cores:.0f}: they shared the cores.")
+    unsure = [each.function for each in found.functions if each.spread > 0.3 * abs(each.joules_per_call)]
+    if unsure:
+        said.append(f"Not well told apart: {', '.join(unsure)}. More readings, or runs without each other, would help.")
+    return said

@@ -1,0 +1,109 @@
+"""`wattloom machines curve`: the power curve of a machine nobody has measured, or learned from recorded samples."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from wattloom.cli.options import as_json
+from wattloom.report.figures import figure
+
+if TYPE_CHECKING:
+    from wattloom.cluster.curve_model import Curve
+    from wattloom.cluster.power_from_cpu import FittedCurve
+
+
+class Point(click.ParamType):
+    """`50=310`: watts at a load in percent."""
+
+    name = "load=watts"
+
+    def convert(
+        self, value: str | tuple[float, float], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        if isinstance(value, tuple):
+            return value
+        load, sign, watts = value.partition("=")
+        try:
+            if not sign:
+                raise ValueError
+            return float(load.strip().removesuffix("%")), float(watts.strip().removesuffix("W"))
+        except ValueError:
+            self.fail(f"{value!r} is not LOAD=WATTS, such as 50=310 (the load in percent)", param, ctx)
+
+
+@click.command(short_help="Tell watts at 0, 10 ... 100% load from idle and full draw.")
+@click.option("--idle", type=float, metavar="W", help="Watts at the plug, idle.")
+@click.option("--max", "full", type=float, metavar="W", help="Watts at the plug, at full load.")
+@click.option("--cpu", metavar="NAME", help="The processor, as /proc/cpuinfo or a data sheet writes it.")
+@click.option("--year", type=float, metavar="Y", help="When the machine came; left out: when its processor did.")
+@click.option("--point", "points", type=Point(), multiple=True, metavar="LOAD=W", help="Watts known at LOAD percent.")
+@click.option(
+    "--samples",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Learn from a recorded run instead: a file of time_s,cpu_cores,watts.",
+)
+@as_json
+def curve(
+    idle: float | None,
+    full: float | None,
+    cpu: str | None,
+    year: float | None,
+    points: tuple[tuple[float, float], ...],
+    samples: Path | None,
+    as_json: bool,
+) -> None:
+    """Tell the power curve of a machine from little: watts at the plug at 0, 10 ... 100% load, with spread.
+
+    LOAD is percent of the machine's throughput, 0 to 100 (0.5 is half a percent). The curve goes through idle, max and
+    every point. Without --idle or --max they are taken from published results with the same processor, per package.
+
+    \b
+    Examples:
+      wattloom machines curve --idle 95 --max 560 --cpu "AMD EPYC 9654" --year 2023
+      wattloom machines curve --idle 95 --max 560 --point 10=190 --point 50=330 --json
+      wattloom machines curve --cpu "Xeon Platinum 8380"
+      wattloom machines curve --samples run.csv
+    """
+    from wattloom import api
+    from wattloom.cli.printing import print_json
+
+    if samples is not None:
+        if points or any(value is not None for value in (idle, full, cpu, year)):
+            raise click.UsageError("--samples learns everything from the file: leave the other options out")
+        fitted = api.machine_curve_from_samples(samples)
+        print_json(msgspec.to_builtins(fitted)) if as_json else _print_fitted(fitted)
+        return
+    found = api.machine_curve(idle, full, cpu=cpu, year=year, points=points)
+    print_json(msgspec.to_builtins(found)) if as_json else _print(found)
+
+
+def _print(found: "Curve") -> None:
+    from wattloom.cli.printing import console, table
+
+    shown = table(
+        "load %", "watts", "spread", "90% from", "to", numbers=("load %", "watts", "spread", "90% from", "to")
+    )
+    for row in zip(found.loads, found.watts, found.spread, found.low, found.high, strict=True):
+        shown.add_row(str(row[0]), *(figure(value) for value in row[1:]))
+    out = console()
+    out.print(shown)
+    out.print(f"{found.provenance}, watts at the plug; nearest known: {found.nearness}", style="dim", markup=False)
+    for line in found.assumed:
+        out.print(f"assumed: {line}", style="dim", markup=False)
+
+
+def _print_fitted(found: "FittedCurve") -> None:
+    from wattloom.cli.printing import console, table
+
+    shown = table("cores in use", "watts", "spread", numbers=("cores in use", "watts", "spread"))
+    for row in zip(found.cores, found.watts, found.spread, strict=True):
+        shown.add_row(*(figure(value) for value in row))
+    out = console()
+    out.print(shown)
+    out.print(
+        f"{found.samples} samples; off by {figure(found.mean_error_w)} W on average in stretches not learned from",
+        style="dim",
+        markup=False,
+    )

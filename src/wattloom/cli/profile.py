@@ -1,0 +1,271 @@
+"""`wattloom profile`: what a machine draws and how fast it is; take a profile, show it, compare two.
+
+Owns the commands and their options. How profiles look is `profile_shown`'s; `profile gpu` has a module of its own.
+"""
+
+from datetime import datetime
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wattloom.cli.options import NamedPath, as_json, meter_names
+
+if TYPE_CHECKING:
+    from wattloom.cluster.profile_file import CpuProfile
+    from wattloom.metering.protocol import Meter
+    from wattloom.profiling.comparing import Conversion
+    from wattloom.profiling.taking import Wishes
+
+FILE: Final = NamedPath(path_type=Path)
+ELSEWHERE: Final = {"gpu": "wattloom.cli.profile_gpu"}
+"""Commands of this group that live in modules of their own, loaded when they are used."""
+
+
+class Profiles(click.Group):
+    """The commands here, and those elsewhere."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        elsewhere = [name for name, module in ELSEWHERE.items() if find_spec(module) is not None]
+        return [*super().list_commands(ctx), *elsewhere]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in ELSEWHERE and cmd_name in self.list_commands(ctx):
+            command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name)
+            assert isinstance(command, click.Command)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=Profiles, short_help="Measure what a machine draws at each load; show and compare.")
+def profile() -> None:
+    """Find out what a machine draws and how fast it is, from idle to all of its CPUs.
+
+    The profile of this machine is used by the scheduler and by the estimate as soon as it is there.
+
+    \b
+    Examples:
+      wattloom profile cpu
+      wattloom profile show
+      wattloom profile diff old.json new.json
+    """
+    from wattloom.metering.own_profile import profiles_folder
+    from wattloom.profiling.restoring import FILE as BEFORE
+
+    if (profiles_folder() / BEFORE).exists():
+        _put_frequencies_back(profiles_folder())
+
+
+@profile.command(short_help="Load the CPUs level by level, and read the meter.")
+@click.option("--levels", default="", metavar="L", help="CPUs under load, as 1-4,8, or all. Left out: all up to 16.")
+@click.option("--stressors", metavar="S", help="Kinds of load, with commas. Left out: integer,matrix,memory.")
+@click.option(
+    "--seconds",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Read each level for so long, after it has settled.",
+)
+@click.option(
+    "--settle",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="N",
+    help="Wait for power and temperature to come to rest for so many seconds at most. 0: do not wait.",
+)
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Try a level so often if others are at work or the meter fails.",
+)
+@click.option("--meter", default="", shell_complete=meter_names, metavar="M", help="Which meter. Left out: the best.")
+@click.option("--output", type=FILE, metavar="FILE", help="Write it there. Left out: this machine's own profile.")
+@click.option(
+    "--resume/--fresh", default=True, help="Go on with what the file has (the default), or measure all of it anew."
+)
+@click.option(
+    "--frequencies",
+    default="",
+    metavar="F",
+    help="Under each of these, with commas: governors (all of them), the name of one, min, max, or kHz. What was set "
+    "before is put back, whatever happens. Needs root.",
+)
+@click.option("--builtin", is_flag=True, help="Use loops of our own instead of stress-ng.")
+@as_json
+def cpu(
+    levels: str,
+    stressors: str | None,
+    seconds: int,
+    settle: float,
+    attempts: int,
+    meter: str,
+    output: Path | None,
+    resume: bool,
+    frequencies: str,
+    builtin: bool,
+    as_json: bool,
+) -> None:
+    """Load 1, 2, ... all CPUs with several kinds of work, and read the meter at each level.
+
+    Levels take physical cores first and their siblings afterwards. The file is written after every level; after an
+    interruption the same command goes on where it stopped. Leave the machine alone meanwhile: other work is noticed,
+    and the level repeated.
+
+    \b
+    Examples:
+      wattloom profile cpu
+      wattloom profile cpu --levels 1,2 --stressors integer,kmeans --seconds 5
+      wattloom profile cpu --frequencies min,max --stressors matrix,kmeans
+      wattloom profile cpu --meter powercap --output node7.json
+    """
+    from wattloom.profiling.bench import Terms
+    from wattloom.profiling.stressors import USUAL
+    from wattloom.profiling.taking import Wishes, meter_for
+
+    kinds = ",".join(USUAL) if stressors is None else stressors
+    terms = Terms(seconds=float(seconds), settle_s=settle, attempts=attempts)
+    wishes = Wishes(levels, kinds, frequencies, output, not resume, builtin, terms)
+    chosen = meter_for("" if meter == "auto" else meter)
+    _warn_of_estimates(chosen)
+    made, path = _taken(wishes, chosen)
+    _print(made, path, as_json)
+
+
+@profile.command(short_help="Print a profile as a table, and draw it.")
+@click.argument("file", type=FILE, required=False)
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw it into this file: .png, .svg or .pdf.")
+@as_json
+def show(file: Path | None, plot: Path | None, as_json: bool) -> None:
+    """Print a profile: watts, watts per core added, work and joules per unit of work at each level.
+
+    Without a file, that of this machine. In the terminal there is a chart of text; --plot draws a picture.
+
+    \b
+    Examples:
+      wattloom profile show
+      wattloom profile show node7.json --plot node7.png
+    """
+    from wattloom.cli.profile_gpu import shown_if_gpu
+    from wattloom.metering.own_profile import read_profile
+    from wattloom.profiling.taking import own_path
+
+    path = own_path() if file is None else file
+    if file is None and not path.exists():
+        raise click.UsageError("This machine has no profile yet: `wattloom profile cpu` takes one.")
+    if shown_if_gpu(path, plot, as_json):
+        return
+    made = read_profile(path)
+    if plot is not None:
+        from wattloom.report.profiles import profile_picture
+
+        click.echo(f"Drawn: {profile_picture(made, plot)}", err=True)
+    _print(made, path, as_json)
+
+
+@profile.command(short_help="Compare the profiles of two machines.")
+@click.argument("a", type=FILE)
+@click.argument("b", type=FILE)
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw both into this file: .png, .svg or .pdf.")
+@click.option(
+    "--package-to-wall",
+    metavar="SLOPE,WATTS",
+    help="Where one is of the processor package and one of the plug: watts at the plug are SLOPE times those of the "
+    "package and WATTS more. Without it such profiles are not compared.",
+)
+@as_json
+def diff(a: Path, b: Path, plot: Path | None, package_to_wall: str | None, as_json: bool) -> None:
+    """Compare two machines: watts at each level, watts per core added, work, joules per unit of work, and which of the
+    two is cheaper at which load.
+
+    \b
+    Examples:
+      wattloom profile diff node1.json node7.json
+      wattloom profile diff node1.json node7.json --plot both.svg
+    """
+    import msgspec
+
+    from wattloom.cli.printing import print_json
+    from wattloom.cli.profile_shown import print_comparison
+    from wattloom.metering.own_profile import read_profile
+    from wattloom.profiling.comparing import compare
+
+    found = compare(read_profile(a), read_profile(b), _conversion(package_to_wall))
+    if plot is not None:
+        from wattloom.report.profiles import comparison_picture
+
+        click.echo(f"Drawn: {comparison_picture(found, plot)}", err=True)
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+    else:
+        print_comparison(found)
+
+
+# -- what the commands do ----------------------------------------------------------------------------------------------
+
+
+def _taken(wishes: "Wishes", meter: "Meter") -> "tuple[CpuProfile, Path]":
+    from wattloom.cli.profile_bar import progress_of_steps
+    from wattloom.profiling.taking import own_path, profile_cpu
+
+    path = own_path() if wishes.output is None else wishes.output
+    try:
+        with progress_of_steps() as tell:
+            return profile_cpu(wishes, meter, _now, tell), path
+    except KeyboardInterrupt:
+        click.echo(f"Stopped. What was measured is kept in {path}; the same command goes on from there.", err=True)
+        raise
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _warn_of_estimates(meter: "Meter") -> None:
+    if meter.provenance != "measured":
+        click.echo(
+            f"warning: meter {meter.name} does not measure, its watts are {meter.provenance}: this profile will only "
+            "say what the estimate believed before. How much work is done at each level is counted for real, and only "
+            "that will be used. `wattloom meters` says what a real meter would need here.",
+            err=True,
+        )
+
+
+def _put_frequencies_back(folder: Path) -> None:
+    from wattloom.profiling.restoring import left_behind
+    from wattloom.profiling.storing import Busy, alone
+
+    try:
+        with alone(folder, patience_s=0.0):
+            click.echo(left_behind(folder), err=True)
+    except Busy:
+        pass  # its owner lives, and will put them back
+
+
+def _conversion(text: str | None) -> "Conversion | None":
+    if text is None:
+        return None
+    from wattloom.errors import InputError
+    from wattloom.profiling.comparing import Conversion
+
+    slope, _, offset = text.partition(",")
+    try:
+        return Conversion(float(slope), float(offset))
+    except ValueError:
+        raise InputError("package-to-wall", f"{text!r} must be two numbers, as 1.1,35") from None
+
+
+def _print(made: "CpuProfile", path: Path, as_json: bool) -> None:
+    from wattloom.cli.printing import print_json
+    from wattloom.cli.profile_shown import as_data, print_profile
+
+    if as_json:
+        print_json(as_data(made, path))
+    else:
+        print_profile(made, path)

@@ -1,0 +1,130 @@
+"""`wattloom top`: who draws power on this machine, live."""
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from wattloom.cli.options import as_json, meter_names
+
+if TYPE_CHECKING:
+    from wattloom.cli.top_view import Sort
+    from wattloom.monitoring.snapshot import Kind
+    from wattloom.monitoring.watch import Watch
+
+BY: Final = ("process", "container", "pod", "vm", "unit")
+SORTS: Final = ("watts", "joules", "cpu")
+HEAD_ROWS: Final = 8
+"""Lines of the screen that are not of the table."""
+
+
+@click.command(short_help="Show who draws power on this machine, live.")
+@click.option("--by", type=click.Choice(BY), default="process", show_default=True, help="Whom to list.")
+@click.option("--sort", type=click.Choice(SORTS), default="watts", show_default=True, help="Largest first, by what.")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds between looks."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), metavar="N", help="List so many. Left out: what fits; of JSON, all."
+)
+@click.option("--meter", default="auto", shell_complete=meter_names, metavar="M", help="Which meter. auto: the best.")
+@click.option(
+    "--idle",
+    type=click.Choice(["node", "pro-rata", "reserved"]),
+    default="node",
+    show_default=True,
+    help="Who bears the idle draw: the node, everybody by active joules, or by reserved CPU.",
+)
+@click.option("--once", is_flag=True, help="Look once, over one interval, and end.")
+@as_json
+def top(
+    by: str, sort: str, interval: float, limit: int | None, meter: str, idle: str, once: bool, as_json: bool
+) -> None:
+    """Show what this machine draws and who makes it: processes, containers, pods, virtual machines, units;
+    accelerators; and functions of programs that use Wattloom.
+
+    ● is measured, ◐ modelled, ○ estimated. Watts are of the last interval, joules from the start of this command; ± is
+    one standard deviation. What nobody who was seen has used is nobody's. In a terminal: q ends, p, c, o, v, u list
+    processes, containers, pods, virtual machines, units, and w, j, t sort by watts, joules, CPU time. Elsewhere a table
+    is printed at each look; with --json one line of JSON.
+
+    \b
+    Examples:
+      wattloom top
+      wattloom top --once --by container
+      wattloom top --json --interval 5
+    """
+    import msgspec
+
+    from wattloom.attribution.idle_policy import IdlePolicy
+    from wattloom.cli.top_view import Sort
+    from wattloom.monitoring.snapshot import Kind
+    from wattloom.monitoring.watching import watch_here
+
+    policy: IdlePolicy = msgspec.convert(idle, IdlePolicy)
+    watch = watch_here(meter, policy=policy)
+    listed: Kind = msgspec.convert(by, Kind)
+    order: Sort = msgspec.convert(sort, Sort)
+    live = sys.stdout.isatty() and not (once or as_json)
+    if live:
+        _live(watch, listed, order, limit, interval)
+    else:
+        _lines(watch, listed, order, limit, interval, once=once, as_json=as_json)
+
+
+def _lines(
+    watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval: float, *, once: bool, as_json: bool
+) -> None:
+    """One table or one line of JSON at each look."""
+    from time import monotonic, sleep, time
+
+    import msgspec
+
+    from wattloom.cli.printing import console
+    from wattloom.cli.top_view import History, as_object, picture
+    from wattloom.metering.count import seconds_asleep
+
+    history, out = History(), console()
+    watch.look(monotonic(), seconds_asleep())
+    while True:
+        sleep(interval)
+        shown = watch.look(monotonic(), seconds_asleep())
+        history.add(shown)
+        if as_json:
+            line = msgspec.json.encode(as_object(shown, by, sort, limit, time()))
+            click.echo(line)
+            sys.stdout.flush()
+        else:
+            out.print(picture(shown, history, by, sort, limit or 20, out.width))
+        if once:
+            return
+
+
+def _live(watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval: float) -> None:
+    """The whole screen, until q or Ctrl-C."""
+    from time import monotonic
+
+    from rich.live import Live
+
+    from wattloom.cli.keyboard import Keyboard
+    from wattloom.cli.printing import console
+    from wattloom.cli.top_view import History, picture
+    from wattloom.metering.count import seconds_asleep
+
+    lists: dict[str, Kind] = {"p": "process", "c": "container", "o": "pod", "v": "vm", "u": "unit"}
+    orders: dict[str, Sort] = {"w": "watts", "j": "joules", "t": "cpu"}
+    history, out = History(), console()
+    shown = watch.look(monotonic(), seconds_asleep())
+    with Keyboard() as keyboard, Live(console=out, screen=True, auto_refresh=False) as screen:
+        due = monotonic() + interval
+        while True:
+            rows = limit or max(out.height - HEAD_ROWS - len(shown.devices) - min(len(shown.tasks), 10), 3)
+            screen.update(picture(shown, history, by, sort, rows, out.width), refresh=True)
+            key = keyboard.wait(due - monotonic())
+            if key == "q":
+                return
+            by, sort = lists.get(key, by), orders.get(key, sort)
+            if monotonic() >= due:
+                shown = watch.look(monotonic(), seconds_asleep())
+                history.add(shown)
+                due = max(due + interval, monotonic() + interval / 2)

@@ -1,0 +1,262 @@
+"""The power curve of a machine of which little is known: idle and full draw, perhaps its processor and a few points.
+
+Owns the learned model (`curve_model.json`), how it is asked, and its spread. It was learned from 745 published
+SPECpower_ssj2008 results to 2021 (SPEC's and their owners', collected in green-coding-solutions/spec-power-raw-data,
+MIT); the file has the model's weights, not the curves. `benchmarks/train_curves.py` makes it. Watts are at the plug.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from math import isfinite, log
+from typing import Final, Literal
+
+import msgspec
+import numpy as np
+
+from wattloom.cluster.curve_kernel import Kernel, Matrix, Situations, covariance
+from wattloom.cluster.processors import Known, known_processors, named
+from wattloom.errors import InputError
+
+LOADS: Final = tuple(range(0, 101, 10))
+INNER: Final = 9
+"""Levels between idle and full load."""
+WITHIN_90: Final = 1.645
+"""Standard deviations around the mean that hold 90% of a normal distribution."""
+POINT_ERROR: Final = 1e-7
+"""Variance of the logarithm that a given point may have."""
+
+Nearness = Literal["same processor", "same family", "newer than all", "no processor"]
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """How far the model was off for machines it had not seen, in logarithms of watts."""
+
+    covariance: list[list[float]]
+    alone: float
+    """Factor on the standard deviation that makes 90% intervals hold 90%, with no points given."""
+    with_points: float
+    machines: int
+    """How many it was measured on."""
+
+
+class CurveModel(msgspec.Struct, frozen=True):
+    """What was learned."""
+
+    about: str
+    kernel: Kernel
+    lines: list[str]
+    families: list[str]
+    models: list[str]
+    situations: dict[str, list[float]]
+    mean: list[float]
+    weights: list[list[float]]
+    spreads: dict[str, Spread]
+    latest: float
+    """The year up to which it has seen machines."""
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """Watts at eleven loads, with what they rest on."""
+
+    loads: list[int]
+    """Percent of the machine's throughput."""
+    watts: list[float]
+    spread: list[float]
+    """One standard deviation; 0 where the watts were given."""
+    low: list[float]
+    """With `high`: 90% of machines are expected in between."""
+    high: list[float]
+    by_load: dict[str, float]
+    nearness: str
+    """What the model knew that is like this machine."""
+    processor: str
+    family: str
+    quantity: str
+    provenance: str
+    source: str
+    assumed: list[str]
+    """What was not given and had to be taken from other machines."""
+
+
+@cache
+def shipped() -> CurveModel:
+    text = files("wattloom.cluster").joinpath("curve_model.json").read_bytes()
+    return msgspec.json.decode(text, type=CurveModel)
+
+
+def curve(
+    idle_w: float | None = None,
+    full_w: float | None = None,
+    *,
+    cpu: str | None = None,
+    year: float | None = None,
+    points: Mapping[float, float] | None = None,
+    model: CurveModel | None = None,
+) -> Curve:
+    """Watts at 0, 10 ... 100% load. `points`: watts known at other loads (percent), which the curve goes through."""
+    model = model or shipped()
+    given = dict(points or {})
+    idle_w = _end("idle", idle_w, 0.0, given)
+    full_w = _end("max", full_w, 100.0, given)
+    ends, assumed, scale = _ends(idle_w, full_w, cpu)
+    _check(ends, given, year)
+    logs, sure = shape(model, ends, cpu, year, given)
+    watts, low, high, spread = _in_watts(ends, logs, sure, given, scale)
+    who = named(cpu)
+    return Curve(
+        loads=list(LOADS),
+        watts=watts,
+        spread=spread,
+        low=low,
+        high=high,
+        by_load={str(load): value for load, value in zip(LOADS, watts, strict=True)},
+        nearness=nearness(model, cpu),
+        processor=who.model,
+        family=who.family,
+        quantity="wall",
+        provenance="modelled" if not assumed else "estimated",
+        source=model.about,
+        assumed=assumed,
+    )
+
+
+def nearness(model: CurveModel, cpu: str | None) -> Nearness:
+    """What the model has seen of this processor."""
+    who = named(cpu)
+    if who.model in model.models:
+        return "same processor"
+    if who.family in model.families:
+        return "same family"
+    return "newer than all" if who.line in model.lines else "no processor"
+
+
+def shape(
+    model: CurveModel, ends: tuple[float, float], cpu: str | None, year: float | None, points: Mapping[float, float]
+) -> tuple[Matrix, Matrix]:
+    """Logarithms of watts over full draw at 10 ... 90%, and their standard deviations."""
+    asked = situation(model, ends, cpu, year)
+    seen, weights = _learned(model)
+    mean = np.array(model.mean) + (covariance(asked, seen, model.kernel) @ weights)[0]
+    held = model.spreads[nearness(model, cpu)]
+    return through(mean, held, log(ends[0] / ends[1]), {load: log(w / ends[1]) for load, w in points.items()})
+
+
+def situation(model: CurveModel, ends: tuple[float, float], cpu: str | None, year: float | None) -> Situations:
+    """The machine as the kernel sees it. Later years than the model has seen count as the year after its last."""
+    who = named(cpu)
+    when = min(year or who.year or model.latest - 2.0, model.latest + 1.0)
+    born = min(who.year or when, model.latest + 1.0)
+    codes = (_code(model.lines, who.line), _code(model.families, who.family), _code(model.models, who.model))
+    row = (log(ends[0] / ends[1]), log(ends[1]), when, born, *codes)
+    return Situations(*(np.array([value]) for value in row))
+
+
+def through(mean: Matrix, held: Spread, idle: float, points: Mapping[float, float]) -> tuple[Matrix, Matrix]:
+    """The mean bent through points (percent: logarithm of watts over full), and what spread that leaves."""
+    spread = np.array(held.covariance)
+    if not points:
+        return mean, held.alone * np.sqrt(np.diag(spread))
+    reads = np.array([_reading(load) for load in points])
+    ends = np.array([max(0.0, 1.0 - load / 10.0) * idle for load in points])
+    off = np.array(list(points.values())) - ends - reads @ mean
+    gain = spread @ reads.T @ np.linalg.inv(reads @ spread @ reads.T + POINT_ERROR * np.eye(len(off)))
+    left = np.diag(spread - gain @ reads @ spread)
+    return mean + gain @ off, held.with_points * np.sqrt(np.maximum(left, 0.0))
+
+
+def _learned(model: CurveModel) -> tuple[Situations, Matrix]:
+    seen = Situations(*(np.array(model.situations[name]) for name in Situations.__struct_fields__))
+    return seen, np.array(model.weights)
+
+
+def _reading(load: float) -> list[float]:
+    """How a point between two levels reads the nine inner ones: by straight interpolation."""
+    return [max(0.0, 1.0 - abs(load / 10.0 - level)) for level in range(1, INNER + 1)]
+
+
+def _in_watts(
+    ends: tuple[float, float], logs: Matrix, sure: Matrix, points: Mapping[float, float], scale: float
+) -> tuple[list[float], list[float], list[float], list[float]]:
+    idle, full = ends
+    pinned = {0.0: idle, 100.0: full, **points}
+    rough = [idle, *(full * np.exp(logs)), full]
+    watts = _rising([pinned.get(float(load), float(value)) for load, value in zip(LOADS, rough, strict=True)], pinned)
+    relative = [0.0 if float(load) in pinned else float(sd) for load, sd in zip(LOADS, (0.0, *sure, 0.0), strict=True)]
+    both = [(one * one + scale * scale) ** 0.5 for one in relative]
+    spread = [w * sd for w, sd in zip(watts, both, strict=True)]
+    bound = (0.0, float("inf")) if scale else ends
+    low = [max(bound[0], w - WITHIN_90 * s) for w, s in zip(watts, spread, strict=True)]
+    high = [min(bound[1], w + WITHIN_90 * s) for w, s in zip(watts, spread, strict=True)]
+    return tuple([round(value, 3) for value in column] for column in (watts, low, high, spread))  # type: ignore[return-value]
+
+
+def _rising(watts: list[float], pinned: Mapping[float, float]) -> list[float]:
+    """Never falling, and never beyond the known points on either side."""
+    least = 0.0
+    found: list[float] = []
+    for load, value in zip(LOADS, watts, strict=True):
+        below = max(w for at, w in pinned.items() if at <= load)
+        above = min(w for at, w in pinned.items() if at >= load)
+        least = max(least, min(max(value, below), above))
+        found.append(least)
+    return found
+
+
+def _code(names: list[str], name: str) -> float:
+    return float(names.index(name)) if name in names else -1.0
+
+
+# -- what was given ----------------------------------------------------------------------------------------------------
+
+
+def _end(field: str, watts: float | None, load: float, points: dict[float, float]) -> float | None:
+    """An end of the curve, given by name or as a point at 0 or 100%."""
+    point = points.pop(load, None)
+    if watts is not None and point is not None and watts != point:
+        raise InputError(f"point {load:g}", f"says {point:g} W where {field} says {watts:g} W: leave one out")
+    return watts if watts is not None else point
+
+
+def _ends(idle: float | None, full: float | None, cpu: str | None) -> tuple[tuple[float, float], list[str], float]:
+    """Idle and full draw; what is missing from machines with the same processor, and how far that may be off."""
+    if idle is not None and full is not None:
+        return (idle, full), [], 0.0
+    known = known_processors().get(named(cpu).model)
+    if known is None:
+        missing = " and ".join(name for name, value in (("idle", idle), ("max", full)) if value is None)
+        who = "no processor is named" if not cpu else f"no published result has the processor {cpu!r}"
+        raise InputError(missing, f"is needed, since {who}: give watts at the plug")
+    assumed = [_assumption(name, known) for name, value in (("idle", idle), ("max", full)) if value is None]
+    if full is None:
+        full = known.full_w if idle is None else idle * known.full_w / known.idle_w
+    return (full * known.idle_w / known.full_w if idle is None else idle, full), assumed, _scale(known)
+
+
+def _assumption(name: str, known: Known) -> str:
+    return f"{name} of one package as the median of {known.results} published results with this processor"
+
+
+def _scale(known: Known) -> float:
+    return max(known.idle_spread, known.active_spread)
+
+
+def _check(ends: tuple[float, float], points: Mapping[float, float], year: float | None) -> None:
+    idle, full = ends
+    for field, watts in (("idle", idle), ("max", full)):
+        if not (isfinite(watts) and watts > 0.0):
+            raise InputError(field, f"must be watts above 0, not {watts:g}")
+    if idle >= full:
+        raise InputError("idle", f"must be below max: {idle:g} W is not below {full:g} W")
+    if year is not None and not 1990 <= year <= 2100:
+        raise InputError("year", f"must be a year such as 2024, not {year:g}")
+    before_load, before = 0.0, idle
+    for load, watts in sorted(points.items()):
+        if not 0.0 <= load <= 100.0:
+            raise InputError(f"point {load:g}", "the load must be percent, from 0 to 100")
+        if not before <= watts <= full:
+            raise InputError(
+                f"point {load:g}",
+                f"{watts:g} W is not between the {before:g} W at {before_load:g}% and the {full:g} W at 100%",
+            )
+        before_load, before = load, watts

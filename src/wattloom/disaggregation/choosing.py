@@ -1,0 +1,124 @@
+"""Which curve: all are tried, and each counts by how well it explains the readings.
+
+Owns the search over curves and their weights. A bent curve must earn it: it begins with less belief than a straight
+line, and what is left over is whitened first, so that lasting noise does not pass for many readings.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from wattloom.disaggregation import noise
+from wattloom.disaggregation.activity import Array
+from wattloom.disaggregation.fitting import Fit, Problem, fit
+from wattloom.disaggregation.noise import fresh
+from wattloom.disaggregation.shapes import Shape, shapes
+
+WILD: Final = 6.0
+"""Readings so many usual residuals off are taken out before noise is whitened."""
+FAR: Final = 9.0
+"""Curves so much less likely than the best (in logarithms) do not count."""
+PILOT_BENDS: Final = (0.6, 1.0, 2.4, 5.0, 0.55, 0.97)
+REFINED: Final = 2
+HOPELESS: Final = 10.0
+"""Two bends in a row that are worse than the one before, the first by so much: more of it will not do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Curves that count, with weights that add up to one, best first."""
+
+    problem: Problem
+    fits: list[Fit]
+    weights: Array
+
+    @property
+    def best(self) -> Fit:
+        return self.fits[0]
+
+
+def pilot(problem: Problem) -> tuple[Problem, Fit]:
+    """The best of a few curves, and the problem with what it says of noise."""
+    pilots = [shape for shape in shapes() if shape.straight or shape.bend in PILOT_BENDS]
+    best = min((fit(problem, shape) for shape in pilots), key=_loss)
+    return whitened(problem, best), best
+
+
+def choose(problem: Problem, few: bool = False) -> Chosen:
+    """All curves are tried, or only `few` of each kind, and the best refined."""
+    fits = _all(problem, [shape for shape in shapes() if not few or shape.straight or shape.bend in PILOT_BENDS])
+    fits += _refined(problem, fits)
+    return _weighed(problem, fits)
+
+
+def whitened(problem: Problem, best: Fit) -> Problem:
+    """The same problem with what this fit says of noise."""
+    residual = best.residual
+    usual = noise.MAD * float(np.median(np.abs(residual - np.median(residual)))) + 1e-9
+    wild = np.abs(residual - np.median(residual)) > WILD * usual
+    watts = np.where(wild, problem.watts - residual, problem.watts)
+    shares = noise.memory(residual)
+    new = fresh(residual, shares)
+    least = 1e-4 * problem.scale_w + 1e-6
+    return replace(
+        problem, watts=watts, memory=shares, noise_w=max(noise.size(new), least), trust=noise.independent(new)
+    )
+
+
+def _all(problem: Problem, tried: list[Shape]) -> list[Fit]:
+    """Family by family, each curve from where its neighbour ended; a family that only gets worse is left."""
+    found: list[Fit] = []
+    families: dict[tuple[str, bool], list[Shape]] = {}
+    for shape in tried:
+        families.setdefault((shape.curve, shape.counted), []).append(shape)
+    for family in families.values():
+        made: list[Fit] = []
+        for shape in family:
+            made.append(fit(problem, shape, made[-1].values if made else None))
+            if len(made) > 2 and made[-1].loss > made[-2].loss > made[-3].loss + HOPELESS:
+                break
+        found += made
+    return found
+
+
+def _refined(problem: Problem, fits: list[Fit]) -> list[Fit]:
+    """Bends half way to the neighbours of the best of each of the best families, and half way again."""
+    found: list[Fit] = []
+    families: list[tuple[str, bool]] = []
+    for each in sorted(fits, key=_loss):
+        family = (each.shape.curve, each.shape.counted)
+        if each.shape.straight or family in families:
+            continue
+        families.append(family)
+        found += _between(problem, each, [f for f in fits if (f.shape.curve, f.shape.counted) == family])
+        if len(families) == REFINED:
+            break
+    return found
+
+
+def _between(problem: Problem, best: Fit, family: list[Fit]) -> list[Fit]:
+    bends = sorted(f.shape.bend for f in family)
+    at = bends.index(best.shape.bend)
+    low, high = bends[max(at - 1, 0)], bends[min(at + 1, len(bends) - 1)]
+    found = []
+    for share in (0.5, 0.25):
+        around = [best.shape.bend + share * (end - best.shape.bend) for end in (low, high) if end != best.shape.bend]
+        made = [fit(problem, replace(best.shape, bend=bend), best.values) for bend in around if abs(bend) > 1e-2]
+        found += made
+        closest = min([best, *made], key=_loss)
+        if closest is not best:
+            low, high = sorted((best.shape.bend, 2 * closest.shape.bend - best.shape.bend))
+            best = closest
+    return found
+
+
+def _weighed(problem: Problem, fits: list[Fit]) -> Chosen:
+    ordered = sorted(fits, key=_loss)
+    kept = [each for each in ordered if each.loss < ordered[0].loss + FAR]
+    weight = np.exp([ordered[0].loss - each.loss for each in kept])
+    return Chosen(problem, kept, weight / weight.sum())
+
+
+def _loss(found: Fit) -> float:
+    return found.loss

@@ -1,0 +1,149 @@
+"""What comes out: joules per call of each function, and where the rest of the meter's joules went.
+
+Owns the sums: functions + idle + unattributed = meter, exactly as printed, in both ways of counting.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from wattloom.disaggregation.disaggregate import Disaggregated
+from wattloom.errors import InputError
+
+Mode = Literal["marginal", "full"]
+IdlePolicy = Literal["node", "pro-rata"]
+NEARLY_ALL: Final = 0.99
+"""Where the meter shows so much of a function's calls, the rest is not corrected for."""
+
+
+def way_of_counting(mode: str, idle: str | None) -> tuple[Mode, IdlePolicy]:
+    """Checked; idle is nobody's when counting marginally, and shared by running seconds when counting fully."""
+    modes: dict[str, Mode] = {"marginal": "marginal", "full": "full"}
+    policies: dict[str, IdlePolicy] = {"node": "node", "pro-rata": "pro-rata"}
+    if mode not in modes:
+        raise InputError("mode", f"must be {' or '.join(modes)}, not {mode}")
+    if idle is None:
+        return modes[mode], "node" if mode == "marginal" else "pro-rata"
+    if idle not in policies:
+        raise InputError("idle", f"must be {' or '.join(policies)}, not {idle}")
+    return modes[mode], policies[idle]
+
+
+class FunctionEnergy(msgspec.Struct, frozen=True):
+    """What a function cost."""
+
+    function: str
+    calls: int
+    """Those that the meter shows, at least in part."""
+    joules_per_call: float
+    spread: float
+    """One standard deviation of `joules_per_call`: how far the mean may be off, not how much calls differ."""
+    joules: float
+    """While the meter was read."""
+    seconds_per_call: float
+    watts: float
+    """Joules per second of running."""
+
+    def to_json(self) -> dict[str, Any]:
+        found = msgspec.structs.asdict(self)
+        del found["function"]
+        return found
+
+
+class PowerAttribution(msgspec.Struct, frozen=True):
+    """A whole machine's joules by function."""
+
+    mode: Mode
+    idle: IdlePolicy
+    functions: list[FunctionEnergy]
+    idle_j: float
+    """What idling cost and no function is charged for."""
+    unattributed_j: float
+    """What is left: others on the machine and, counted marginally, what functions share."""
+    meter_j: float
+    lag_s: float
+    idle_w: float
+    idle_spread_w: float
+    window_s: float
+    """Seconds that a reading averages over."""
+    fading_s: float
+    """Seconds in which two thirds of a change show."""
+    curve: str
+    """How power bends with load, in the likeliest model."""
+    cores: float | None
+    """Cores that calls shared, if they took longer when there were many."""
+    noise_w: float
+    explained: float
+    """Share of the variance of power that the model explains."""
+    seconds: float
+    """Metered, gaps left out."""
+    gap_s: float
+    package_j: float | None = None
+    """Part of `meter_j` that the package meter saw, where there is one."""
+    provenance: str = "modelled"
+
+    def of(self, function: str) -> FunctionEnergy:
+        return next(each for each in self.functions if each.function == function)
+
+    def to_json(self) -> dict[str, Any]:
+        """Functions by their names."""
+        found = msgspec.structs.asdict(self)
+        found["functions"] = {each.function: each.to_json() for each in self.functions}
+        return found
+
+
+def result(
+    found: Disaggregated,
+    names: Sequence[str],
+    calls: Sequence[int],
+    seconds: Sequence[float],
+    mode: Mode,
+    idle: IdlePolicy,
+) -> PowerAttribution:
+    """`calls` and `seconds`: of each function, those that the meter shows."""
+    functions = []
+    for at, name in enumerate(names):
+        joules, spread = _joules(found, at, mode, idle)
+        functions.append(_function(name, calls[at], float(found.metered[at]), seconds[at], joules, spread))
+    kept = found.idle_j - (float(found.idle_share_j.sum()) if idle == "pro-rata" else 0.0)
+    return PowerAttribution(
+        mode=mode,
+        idle=idle,
+        functions=functions,
+        idle_j=kept,
+        unattributed_j=found.meter_j - kept - sum(each.joules for each in functions),
+        meter_j=found.meter_j,
+        lag_s=found.lag_s,
+        idle_w=found.idle_j / found.seconds if found.seconds else 0.0,
+        idle_spread_w=found.idle_spread / found.seconds if found.seconds else 0.0,
+        window_s=found.window_s,
+        fading_s=found.fading_s,
+        curve=found.curve,
+        cores=found.cores,
+        noise_w=found.noise_w,
+        explained=found.explained,
+        seconds=found.seconds,
+        gap_s=found.gap_s,
+    )
+
+
+def _joules(found: Disaggregated, at: int, mode: Mode, idle: IdlePolicy) -> tuple[float, float]:
+    own = found.marginal_j if mode == "marginal" else found.full_j
+    spread = found.marginal_spread if mode == "marginal" else found.full_spread
+    share = float(found.idle_share_j[at]) if idle == "pro-rata" else 0.0
+    doubt = share * found.idle_spread / found.idle_j if idle == "pro-rata" and found.idle_j > 0 else 0.0
+    return float(own[at]) + share, float((spread[at] ** 2 + doubt**2) ** 0.5)
+
+
+def _function(name: str, calls: int, metered: float, seconds: float, joules: float, spread: float) -> FunctionEnergy:
+    counted = float(calls) if metered >= NEARLY_ALL * calls else max(metered, 1e-9)
+    return FunctionEnergy(
+        function=name,
+        calls=calls,
+        joules_per_call=joules / counted,
+        spread=spread / counted,
+        joules=joules,
+        seconds_per_call=seconds / calls if calls else 0.0,
+        watts=joules / (seconds * counted / calls) if seconds else 0.0,
+    )

@@ -1,0 +1,60 @@
+"""What the settings say of a source, and how to say that they say nothing.
+
+Owns the words of "not set up". The settings themselves are `settings`'s.
+"""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from wattloom.setting_groups import Settings
+from wattloom.settings import OWN_FILE, PREFIX, PROJECT_FILE, load_settings
+
+NOT_SET_UP: Final = "not set up"
+
+
+def settings_here() -> Settings:
+    """The settings that hold in the working folder: read once for all meters, and again when they have changed."""
+    files = tuple(_changed(Path(name)) for name in (PROJECT_FILE, OWN_FILE))
+    variables = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX)))
+    return _settings(Path.cwd(), files, variables)
+
+
+@lru_cache(maxsize=1)
+def _settings(folder: Path, files: tuple[int, ...], variables: tuple[tuple[str, str], ...]) -> Settings:
+    return load_settings(folder=folder, environ=dict(variables))
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def not_set_up(group: str, key: str, example: str) -> str:
+    """The quiet reason, nobody has asked for this meter; and in the next line how to."""
+    variable = f"WATTLOOM_{group.upper()}__{key.upper()}={example}"
+    return f"{NOT_SET_UP}\nset {variable}, or {key} below [{group}] in {OWN_FILE}"
+
+
+def address_problem(url: str) -> str:
+    """What is wrong with an address. Empty: nothing."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - looks whether it is a number
+    except ValueError:
+        return "is not an address: write it as http://host:port/path"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return "must begin with http:// or https:// and a host"
+    return ""
+
+
+def missing_address(group: str, url: str, example: str) -> str | None:
+    """Why there is nobody to ask: no address, or none that can be one."""
+    if not url:
+        return not_set_up(group, "url", example)
+    problem = address_problem(url)
+    return f"the setting {group}.url {problem}" if problem else None

@@ -1,0 +1,83 @@
+"""One meter, read now and then: watts since the last good reading, and what is wrong if there are none.
+
+Owns the differences between readings. Has no clock: the time is handed in.
+"""
+
+from math import hypot
+
+import msgspec
+
+from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.metering.protocol import Meter, Quantity, Sample, zones
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What a meter said, and what that means since the last time it said something."""
+
+    time_s: float
+    """Since the first reading. A slow source's figures are of earlier."""
+    meter: str
+    provenance: Provenance
+    quantity: Quantity
+    joules: float | None
+    """Since the first good reading of this epoch. None: not known, and `problem` says why."""
+    watts: float | None
+    """Since the last good reading. None: this is the first one, or there is nothing new."""
+    spread_w: float | None
+    """One standard deviation, from what the two readings leave open."""
+    epoch: int | None
+    """Another than before: the count broke off, and nothing is known of the time in between."""
+    zones: dict[str, float] = {}
+    """Watts of the parts that the meter sees. They overlap: a package holds its cores."""
+    problem: str = ""
+
+
+class Live:
+    """Reads a meter and remembers the last good reading."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._began: float | None = None
+        self._first: Sample | None = None
+        self._last: Sample | None = None
+        self._zones: dict[str, float] = {}
+
+    def read(self, now: float) -> Reading:
+        """To be called with times that rise."""
+        self._began = now if self._began is None else self._began
+        try:
+            answer = self._meter.read(now)
+        except Exception as problem:  # anybody's meter
+            answer = Unknown(f"the meter failed: {type(problem).__name__}: {problem}")
+        if isinstance(answer, Unknown):
+            return self._reading(now, problem=answer.reason)
+        last, parts = self._last, {zone.name: zone.joules for zone in zones(self._meter)}
+        if self._first is None or answer.epoch != self._first.epoch:
+            self._first, last = answer, None
+        before, self._last = self._zones, answer
+        self._zones = parts if last is None or answer.time > last.time else before
+        return self._since(now, answer, last, before)
+
+    def _since(self, now: float, answer: Sample, last: Sample | None, before: dict[str, float]) -> Reading:
+        assert self._first is not None
+        joules, seconds = answer.joules - self._first.joules, 0.0 if last is None else answer.time - last.time
+        if last is None or seconds <= 0.0:
+            return self._reading(now, joules, epoch=answer.epoch)
+        spread = hypot(answer.resolution_j, last.resolution_j) / seconds
+        parts = {name: (value - before[name]) / seconds for name, value in self._zones.items() if name in before}
+        return self._reading(now, joules, (answer.joules - last.joules) / seconds, spread, answer.epoch, parts)
+
+    def _reading(
+        self,
+        now: float,
+        joules: float | None = None,
+        watts: float | None = None,
+        spread_w: float | None = None,
+        epoch: int | None = None,
+        parts: dict[str, float] | None = None,
+        problem: str = "",
+    ) -> Reading:
+        meter, time_s = self._meter, now - (self._began or 0.0)
+        return Reading(
+            time_s, meter.name, meter.provenance, meter.quantity, joules, watts, spread_w, epoch, parts or {}, problem
+        )

@@ -1,0 +1,151 @@
+"""The thread that asks one source, at its own pace.
+
+Owns the thread, what it found out last, and its end. Readers see `news`, which is replaced as a whole, so that nobody
+waits for anybody. The thread knows nothing of the meter: when that is dropped, it ends.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from threading import Condition, Event, Thread, current_thread
+from time import thread_time
+from typing import Final
+
+import msgspec
+
+from wattloom.metering.pace import Pace
+from wattloom.metering.proc import busy_seconds
+from wattloom.metering.protocol import Sample
+from wattloom.metering.source import Source, SourceProblem, Tally
+
+PROC: Final = Path("/proc")
+WANTED_S: Final = 30.0
+"""So long after the last reader came, the next is expected."""
+GOODBYE_S: Final = 0.5
+"""How long the program's end waits for leave to be taken."""
+REMEMBERED: Final = 256
+"""Moments whose CPU time is kept, for figures that turn out to be older than the answer."""
+
+
+class News(msgspec.Struct, frozen=True):
+    """What is known of the source now."""
+
+    last: Sample | None = None
+    """The last good reading, in the poller's time."""
+    problem: str = ""
+    """What was wrong with the last answer."""
+
+
+class Poller:
+    """Asks a source again and again. `epoch`: of its first reading."""
+
+    def __init__(self, source: Source, clock: Callable[[], float], epoch: int = 0) -> None:
+        self.news = News()
+        self.pid: Final = os.getpid()
+        self.busy_since: float | None = None
+        """When the question was asked that has no answer yet."""
+        self.period_s = source.least_s
+        self._source = source
+        self._clock = clock
+        self._tally = Tally(source.limits, epoch)
+        self._pace = Pace(source.least_s)
+        self._busy: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
+        self._looked = clock()
+        self._answered: float | None = None
+        self._wake = Event()
+        self._turn = Condition()
+        self._begun = self._done = 0
+        self._ended = False
+        self._thread = Thread(target=self._run, name=f"wattloom-{source.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def look(self, here: float) -> None:
+        """Somebody reads: after a pause, ask at once."""
+        dozing = here - self._looked > WANTED_S
+        self._looked = here
+        if dozing:
+            self._wake.set()
+
+    def refresh(self, timeout_s: float) -> bool:
+        """Ask now and wait for the answer, good or bad."""
+        with self._turn:
+            wanted = self._begun + 1
+            self._wake.set()
+            return self._turn.wait_for(lambda: self._done >= wanted, timeout_s)
+
+    def end(self) -> None:
+        """Ask no more. A fork's child says nothing: its parent still asks."""
+        if self.pid != os.getpid():
+            return
+        self._ended = True
+        self._wake.set()
+        if self._thread is not current_thread() and self.busy_since is None:
+            self._thread.join(GOODBYE_S)
+
+    # -- the thread's own --------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._ended:
+            self._wake.clear()
+            with self._turn:
+                self._begun += 1
+            self._ask()
+            with self._turn:
+                self._done = self._begun
+                self._turn.notify_all()
+            self._wake.wait(self._pace.wait_s(self._clock() - self._looked <= WANTED_S))
+        self._source.close()
+
+    def _ask(self) -> None:
+        began, cpu = self._clock(), thread_time()
+        self.busy_since = began
+        try:
+            problem = self._hear(began)
+        except SourceProblem as found:
+            problem = str(found)
+        except Exception as found:  # the thread goes on; the text may hold anything, even secrets
+            problem = f"{self._source.name} failed: {type(found).__name__}"
+        before = self.news.last
+        self.news = News(self._tally.last, problem)
+        self.busy_since = None
+        if problem:
+            self._tally.fail()
+            self._pace.failed()
+        else:
+            self._pace.answered(self.news.last is not before, self._clock() - began, thread_time() - cpu)
+
+    def _hear(self, began: float) -> str:
+        answers = self._source.ask()
+        now = 0.5 * (began + self._clock())
+        busy = busy_seconds(PROC)
+        if busy is not None:
+            self._busy.append((now, busy))
+        waited = now - self._answered if self._answered is not None else self._pace.bearable_s
+        self._answered = now
+        before, problem = self._tally.last, ""
+        for answer in answers:
+            problem = self._tally.take(now, answer, waited)
+        last = self._tally.last
+        if last is not None and last is not before:
+            self._note(last, before)
+        return problem
+
+    def _note(self, last: Sample, before: Sample | None) -> None:
+        """The machine's CPU time belongs to the reading: it must be of the same moment."""
+        if before is not None and before.epoch == last.epoch:
+            self.period_s = max(last.time - before.time, self._pace.bearable_s)
+        self._tally.last = msgspec.structs.replace(last, busy_s=self._busy_at(last.time))
+
+    def _busy_at(self, time: float) -> float | None:
+        """CPU seconds at a moment in the past, on the line between the two that are known."""
+        later: tuple[float, float] | None = None
+        for moment, busy in reversed(self._busy):
+            if moment <= time:
+                if later is None:
+                    return busy
+                return busy + (later[1] - busy) * (time - moment) / (later[0] - moment)
+            later = moment, busy
+        return later[1] if later is not None else None

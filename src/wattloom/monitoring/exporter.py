@@ -1,0 +1,174 @@
+"""The exporter: an HTTP server that shows the latest snapshot to Prometheus.
+
+Owns the server and its pages: `/metrics`, `/healthz`, and `/` which names them. Works out nothing. Who may ask is
+`address`'s rule.
+"""
+
+import socket
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import BoundedSemaphore, Thread
+from time import monotonic
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from wattloom.errors import InputError
+from wattloom.monitoring.address import Access, Address, check_access
+from wattloom.monitoring.exposition import registry_of, text_of
+from wattloom.monitoring.prominence import Detail, Prominence, Prominent
+from wattloom.monitoring.snapshot import Snapshot
+from wattloom.monitoring.watch import Watch
+from wattloom.monitoring.watching import INTERVAL_S, Watcher
+
+PATIENCE_S: Final = 10.0
+"""A caller that is slower is left."""
+MOST_CALLERS: Final = 32
+LATE: Final = 10.0
+"""Intervals without a look after which something is wrong."""
+PAGE: Final = b"<title>wattloom</title><p>wattloom exporter: <a href=metrics>metrics</a>, <a href=healthz>health</a>"
+TEXT: Final = "text/plain; charset=utf-8"
+
+
+class Exporter:
+    """Looks about once a second and answers. `start`, then `stop`; or `with`."""
+
+    def __init__(
+        self,
+        watch: Watch,
+        address: Address,
+        *,
+        access: Access | None = None,
+        insecure: bool = False,
+        detail: Detail | None = None,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._access: Final = access or Access()
+        check_access(address, self._access, insecure=insecure)
+        self._interval_s: Final = interval_s
+        self._prominence: Final = Prominence(detail or Detail())
+        self._server: Final = _listening(address, self._access, self)
+        self._watcher: Final = Watcher(watch, interval_s, self._take)
+        self._latest = self._watcher.latest, self._prominence.update(self._watcher.latest)
+        self._registry: Final = registry_of(self.latest)
+        self._thread: Final = Thread(target=self._server.serve_forever, name="wattloom-exporter", daemon=True)
+
+    @property
+    def address(self) -> Address:
+        """With the port that was found, where any would do."""
+        host, port = self._server.server_address[:2]
+        return Address(str(host), int(port))
+
+    def latest(self) -> tuple[Snapshot, Prominent]:
+        return self._latest
+
+    def start(self) -> None:
+        self._watcher.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more answers; those under way are given."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._watcher.stop()
+
+    def __enter__(self) -> "Exporter":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def failure(self) -> str:
+        """Why this exporter is not well. Empty: it is."""
+        if self._watcher.failure is not None:
+            return f"looking has ended: {type(self._watcher.failure).__name__}: {self._watcher.failure}"
+        late_s = monotonic() - self._latest[0].time
+        return f"the last look was {late_s:.0f} s ago" if late_s > LATE * max(self._interval_s, 1.0) else ""
+
+    def _take(self, shown: Snapshot) -> None:
+        self._latest = shown, self._prominence.update(shown)
+
+    def answer(self, path: str, authorization: str | None, accept: str) -> tuple[int, str, bytes]:
+        """Status, type and body."""
+        if path == "/healthz":  # tells nothing that needs a token
+            return (503, TEXT, self.failure.encode()) if self.failure else (200, TEXT, b"ok\n")
+        if not self._access.admits(authorization):
+            return 401, TEXT, b"a token is needed: Authorization: Bearer TOKEN\n"
+        if path == "/metrics":
+            body, kind = text_of(self._registry, accept)
+            return 200, kind, body
+        return (200, "text/html; charset=utf-8", PAGE) if path == "/" else (404, TEXT, b"there is /metrics\n")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = PATIENCE_S
+    server_version = "wattloom"
+    sys_version = ""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self._reply(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._reply(with_body=False)
+
+    def _reply(self, with_body: bool) -> None:
+        exporter: Exporter = self.server.exporter  # type: ignore[attr-defined]
+        status, kind, body = exporter.answer(
+            urlsplit(self.path).path, self.headers.get("Authorization"), self.headers.get("Accept", "")
+        )
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if status == 401:
+            self.send_header("WWW-Authenticate", "Bearer")
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """A scrape every few seconds is not worth a line each."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 32
+    exporter: Exporter
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self._places: Final = BoundedSemaphore(MOST_CALLERS)
+        super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """One thread for each caller; who comes when all are busy is turned away, token or not."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that hung up or does not speak TLS is its own trouble."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+def _listening(address: Address, access: Access, exporter: Exporter) -> _Server:
+    encryption = access.encryption()
+    try:
+        server = (_Server6 if ":" in address.host else _Server)((address.host, address.port))
+    except OSError as problem:
+        raise InputError("listen", f"cannot listen at {address}: {problem.strerror or problem}") from problem
+    server.exporter = exporter
+    if encryption is not None:
+        # Hands are shaken by the caller's own thread: a slow one keeps nobody else waiting.
+        server.socket = encryption.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    return server

@@ -1,0 +1,132 @@
+"""The profile of a GPU as a file: what it drew and did at each share of its utilisation, and how that was found out.
+
+Owns the form (JSON, the same version as profiles of CPUs, kind `gpu`) and what is wrong with one. Opens no files.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from wattloom.cluster.profile_file import VERSION, Figure, Part, Power, Text
+from wattloom.energy.forecast import Provenance
+from wattloom.errors import InputError
+from wattloom.metering.devices import Kind, Source
+
+Share = Annotated[int, msgspec.Meta(ge=1, le=100)]
+By = Literal["time", "units", "command"]
+
+
+class GpuIdentity(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Which device, and in what state it was."""
+
+    uuid: Text
+    name: str
+    kind: Kind
+    memory: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    limit_w: Figure | None = None
+    """The power limit in force: with another one it is another curve."""
+    note: str = ""
+
+
+class GpuMeterUsed(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """Where the joules came from."""
+
+    name: Text
+    provenance: Provenance
+    source: Source
+    lag_s: Figure = 0.0
+
+
+class GpuMethod(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """How it was measured. Points are only put together if all of this is the same."""
+
+    load: Text
+    """The command, or `built in`."""
+    by: By
+    """What the share is of: the time, the multiprocessors, or whatever the command makes of it."""
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=86_400)]
+    settle_s: Annotated[float, msgspec.Meta(ge=0, le=86_400)]
+    tolerance: Annotated[float, msgspec.Meta(gt=0, le=1)]
+
+
+class GpuPoint(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """The device at one share. Share 0 is idle."""
+
+    share: Annotated[int, msgspec.Meta(ge=0, le=100)]
+    power: Power | None = None
+    """None: not known, see `problem`."""
+    utilisation: Figure | None = None
+    """What the driver said meanwhile, 0 to 1: a check that the load did what it was told."""
+    ops_per_s: Figure | None = None
+    """Work done per second, in the load's own unit. None: it does not say."""
+    temperature_c: float | None = None
+    settled: bool = True
+    settle_s: Figure = 0.0
+    others: Figure = 0.0
+    """Utilisation by processes that are not our load."""
+    problem: str = ""
+
+
+class GpuProfile(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A whole file."""
+
+    wattloom_profile: Literal[1]
+    kind: Literal["gpu"]
+    name: Text
+    began: Text
+    finished: str = ""
+    """When the last point was done. Empty: it was interrupted, and can be resumed."""
+    device: GpuIdentity
+    meter: GpuMeterUsed
+    method: GpuMethod
+    points: tuple[GpuPoint, ...] = ()
+
+    def at(self, share: int) -> GpuPoint | None:
+        return next((point for point in self.points if point.share == share), None)
+
+    @property
+    def idle(self) -> Power | None:
+        found = self.at(0)
+        return found.power if found is not None else None
+
+    def problem(self) -> tuple[str, str] | None:
+        """The first wrong field and what is wrong with it, beyond what the types say."""
+        shares = [point.share for point in self.points]
+        for number, point in enumerate(self.points):
+            if point.share in shares[:number]:
+                return f"points[{number}]", f"share {point.share} is there twice"
+            if point.power is None and not point.problem:
+                return f"points[{number}].problem", "must say why the power is not known"
+        return None
+
+
+def is_gpu_profile(data: bytes) -> bool:
+    """Whether the bytes of a file say that they are the profile of a GPU."""
+    try:
+        whole: Any = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return isinstance(whole, dict) and whole.get("kind") == "gpu"
+
+
+def decode_gpu_profile(data: bytes, where: str) -> GpuProfile:
+    """InputError names the file and the field."""
+    try:
+        found = msgspec.json.decode(data, type=GpuProfile)
+    except msgspec.ValidationError as problem:
+        words, _, path = str(problem).partition(" - at `$")
+        field = path.rstrip("`").lstrip(".")
+        if field == "wattloom_profile":
+            words = f"this version is not known; this Wattloom reads version {VERSION}"
+        raise InputError(f"{where}: {field}" if field else where, words) from problem
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise InputError(where, f"is not a profile: {problem}") from problem
+    wrong = found.problem()
+    if wrong is not None:
+        raise InputError(f"{where}: {wrong[0]}", wrong[1])
+    return found
+
+
+def encode_gpu_profile(profile: GpuProfile) -> bytes:
+    """As it stands in a file: indented, the same profile gives the same bytes."""
+    return msgspec.json.format(msgspec.json.encode(profile), indent=1) + b"\n"

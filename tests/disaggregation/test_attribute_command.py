@@ -1,0 +1,134 @@
+"""`wattloom attribute`: files in, joules out; every wrong file is told by name, line and field."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.disaggregation.traces import files, linear, recorded, some_work
+
+import wattloom
+from wattloom.cli.main import cli
+from wattloom.errors import InputError
+from wattloom.testing.power_traces import MeterFaults
+
+SECONDS = 240.0
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    trace = recorded(linear(), some_work(seconds=SECONDS), MeterFaults(lag_s=1.4, white_w=0.5), SECONDS)
+    return files(trace, tmp_path_factory.mktemp("recording"))
+
+
+def run(*words: str | Path) -> Any:
+    return CliRunner().invoke(cli, ["attribute", *map(str, words)], prog_name="wattloom")
+
+
+@pytest.mark.parametrize("mode", ["marginal", "full"])
+@pytest.mark.parametrize("idle", ["node", "pro-rata"])
+def test_functions_idle_and_unattributed_are_the_meter(recording: tuple[Path, Path], mode: str, idle: str) -> None:
+    done = run("--power", recording[0], "--runs", recording[1], "--mode", mode, "--idle", idle, "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert set(found) >= {"functions", "idle_j", "unattributed_j", "meter_j", "lag_s", "mode"}
+    assert set(found["functions"]) == {"f0", "f1", "f2", "f3"}
+    charged = sum(each["calls"] * each["joules_per_call"] for each in found["functions"].values())
+    assert charged + found["idle_j"] + found["unattributed_j"] == pytest.approx(found["meter_j"], rel=1e-9)
+    assert all(each["spread"] > 0.0 for each in found["functions"].values())
+    assert found["lag_s"] == pytest.approx(1.4, abs=0.25)
+
+
+def test_the_table_says_what_a_reader_must_know(recording: tuple[Path, Path]) -> None:
+    done = run("--power", recording[0], "--runs", recording[1])
+    assert done.exit_code == 0
+    for word in ("f0", "idle", "unattributed", "meter", "modelled", "need not add up", "behind activity"):
+        assert word in done.output
+
+
+def test_a_package_meter_beside_the_wall_keeps_the_sum(recording: tuple[Path, Path], tmp_path: Path) -> None:
+    wall = [line.split(",") for line in recording[0].read_text().splitlines()[1:]]
+    package = tmp_path / "package.csv"
+    total, lines = 0.0, []
+    for at, (time, watts) in enumerate(wall):
+        total += 0.6 * (float(watts) - 60.0) + 15.0
+        lines.append(f"{float(time) - 1.4:.3f},{total % 5000:.3f}\n" if at else f"{float(time) - 1.4:.3f},0\n")
+    package.write_text("time_s,joules\n" + "".join(lines))
+    found = wattloom.attribute(recording[0], recording[1], package=package)
+    alone = wattloom.attribute(recording[0], recording[1])
+    charged = sum(each.joules for each in found.functions)
+    assert charged + found.idle_j + found.unattributed_j == pytest.approx(found.meter_j, rel=1e-9)
+    assert found.package_j is not None
+    assert found.package_j < found.meter_j
+    for each in found.functions:
+        assert each.joules == pytest.approx(alone.of(each.function).joules, rel=0.15)
+
+
+def test_pairs_and_triples_will_do_and_open_calls_end_with_the_readings() -> None:
+    power = [(float(second), 50.0 + (30.0 if second >= 60 else 0.0)) for second in range(120)]
+    found = wattloom.attribute(power, [(59.5, float("inf"), "server")], lag_s=0.0)
+    assert found.of("server").calls == 1
+    assert found.of("server").joules == pytest.approx(30.0 * 60, rel=0.1)
+
+
+P, R = "time_s,watts\n", "start_s,end_s,function\n"
+GOOD_P = P + "".join(f"{second},{60 + second % 7}\n" for second in range(30))
+GOOD_R = R + "1,4,f\n6,9,g\n"
+
+
+@pytest.mark.parametrize(
+    ("power", "runs", "said"),
+    [
+        ("", GOOD_R, ("P.csv", "is empty")),
+        (P, GOOD_R, ("P.csv", "no readings")),
+        ("time,watts\n1,2\n", GOOD_R, ("P.csv, line 1: time_s", "no such column")),
+        (P + "0,60\n1,sixty\n", GOOD_R, ("P.csv, line 3: watts", "'sixty' is not a number")),
+        (P + "0,60\n1,nan\n", GOOD_R, ("P.csv, line 3: watts", "not a figure")),
+        (P + "0,60\n1,-3\n", GOOD_R, ("P.csv, line 3: watts", "below 0")),
+        (P + "5,60\n4,61\n", GOOD_R, ("P.csv, line 3: time_s", "4 comes after 5")),
+        (P + "0,60\n1\n", GOOD_R, ("P.csv, line 3", "1 cells")),
+        (P + "0,60\n1,61\n", GOOD_R, ("P.csv", "at least 10")),
+        (P + "".join(f"{1700000000000 + 1000 * s},60\n" for s in range(30)), GOOD_R, ("P.csv: time_s", "milliseconds")),
+        (P + "".join(f"{1000 * s},60\n" for s in range(30)), GOOD_R, ("P.csv: time_s", "1000 s apart")),
+        (GOOD_P, "", ("R.csv", "is empty")),
+        (GOOD_P, R, ("R.csv", "no calls")),
+        (GOOD_P, "start_s,end_s\n1,2\n", ("R.csv, line 1: function", "no such column")),
+        (GOOD_P, R + "4,1,f\n", ("R.csv, line 2: end_s", "1 is before start_s, 4")),
+        (GOOD_P, R + "1,2,f\n1,2,\n", ("R.csv, line 3: function", "must not be empty")),
+        (GOOD_P, R + "x,2,f\n", ("R.csv, line 2: start_s", "not a number")),
+        (GOOD_P, R + "1000,2000,f\n", ("R.csv", "no time in common", "milliseconds")),
+        (GOOD_P, R + "900000,900001,f\n", ("R.csv", "no time in common")),
+        (GOOD_P, "start_s,end_s,function,node\n1,2,f,a\n1,2,f,b\n", ("R.csv: node", "a, b")),
+    ],
+)
+def test_a_wrong_file_is_told_by_name_line_and_field(
+    power: str, runs: str, said: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "P.csv").write_text(power)
+    (tmp_path / "R.csv").write_text(runs)
+    done = run("--power", tmp_path / "P.csv", "--runs", tmp_path / "R.csv")
+    assert done.exit_code == 2
+    for words in said:
+        assert words in done.stderr, done.stderr
+
+
+def test_a_missing_file_and_an_unknown_mode_are_input_errors(recording: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        wattloom.attribute(tmp_path / "none.csv", recording[1])
+    with pytest.raises(InputError, match="mode: must be marginal or full"):
+        wattloom.attribute(recording[0], recording[1], "both")
+    with pytest.raises(InputError, match="idle: must be node or pro-rata"):
+        wattloom.attribute(recording[0], recording[1], idle="shared")
+
+
+def test_lost_readings_comments_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path) -> None:
+    lines = GOOD_P.splitlines(keepends=True)
+    lines[5] = "4,\n"
+    (tmp_path / "P.csv").write_text(
+        "\ufeff" + "".join([*lines[:3], "# rebooted\n", "\n", *lines[3:]]), encoding="utf-8"
+    )
+    (tmp_path / "R.csv").write_text("start_s, end_s, function, pid\n1,4,f,7\n6,,g,8\n")
+    done = run("--power", tmp_path / "P.csv", "--runs", tmp_path / "R.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["functions"]["g"]["calls"] == 1

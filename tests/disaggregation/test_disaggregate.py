@@ -1,0 +1,149 @@
+"""Whole-machine power to functions: truth is known, so errors are measured."""
+
+import numpy as np
+import pytest
+from tests.disaggregation.traces import bent, linear, recorded, some_work
+
+from wattloom.disaggregation import activity, cores
+from wattloom.disaggregation.disaggregate import Disaggregated, Wanted, disaggregate
+from wattloom.testing.power_machines import make_machine
+from wattloom.testing.power_traces import Calls, MeterFaults, PowerTrace
+
+PLAIN = MeterFaults(lag_s=2.3, window_s=1.0, white_w=0.8, slow_w=0.5, slow_s=20.0, step_w=1.0)
+
+
+def calls_of(work: Calls) -> activity.Calls:
+    return activity.Calls(work.start, work.end, work.function, np.ones(len(work.start)))
+
+
+def run(trace: PowerTrace, wanted: Wanted | None = None) -> Disaggregated:
+    return disaggregate(trace.time, trace.watts, calls_of(trace.calls), len(trace.names), wanted)
+
+
+def errors(found: Disaggregated, trace: PowerTrace) -> np.ndarray:
+    return np.abs(found.marginal_j / found.metered / trace.marginal_j - 1.0)
+
+
+@pytest.fixture(scope="module")
+def straight() -> tuple[Disaggregated, PowerTrace]:
+    trace = recorded(linear(), some_work(), PLAIN)
+    return run(trace), trace
+
+
+@pytest.fixture(scope="module")
+def curved() -> tuple[Disaggregated, PowerTrace]:
+    trace = recorded(bent(), some_work(each=4.0), PLAIN)
+    return run(trace), trace
+
+
+def test_joules_idle_and_lag_of_a_straight_machine(straight: tuple[Disaggregated, PowerTrace]) -> None:
+    found, trace = straight
+    assert errors(found, trace).max() < 0.08
+    assert found.lag_s == pytest.approx(2.3, abs=0.2)
+    assert found.idle_j / found.seconds == pytest.approx(60.0, rel=0.05)
+    assert found.explained > 0.9
+
+
+def test_spreads_cover_the_truth_and_are_not_vast(straight: tuple[Disaggregated, PowerTrace]) -> None:
+    found, trace = straight
+    spread = found.marginal_spread / found.metered
+    assert np.all(np.abs(found.marginal_j / found.metered - trace.marginal_j) < 3 * spread)
+    assert np.all(spread < 0.1 * trace.marginal_j)
+
+
+def test_a_bent_machine_is_seen_to_be_bent(curved: tuple[Disaggregated, PowerTrace]) -> None:
+    found, trace = curved
+    assert found.curve != "straight"
+    assert errors(found, trace).mean() < 0.08
+    assert found.marginal_j.sum() < 0.85 * trace.active_j
+
+
+def test_full_joules_add_up_to_what_was_drawn_above_idle(curved: tuple[Disaggregated, PowerTrace]) -> None:
+    found, _ = curved
+    assert found.full_j.sum() + found.idle_j + found.unclaimed_j == pytest.approx(found.meter_j, rel=1e-6)
+    assert np.all(found.full_j > found.marginal_j)
+
+
+def test_the_meter_may_average_and_fade() -> None:
+    faults = MeterFaults(lag_s=0.7, window_s=3.0, smoothing_s=2.0, white_w=0.5, slow_w=0.3)
+    trace = recorded(linear(), some_work(), faults)
+    found = run(trace)
+    assert errors(found, trace).mean() < 0.08
+    assert found.lag_s + found.window_s / 2 + found.fading_s == pytest.approx(0.7 + 1.5 + 2.0, abs=0.4)
+
+
+def test_power_may_come_before_activity_and_figures_may_be_lost_or_wild() -> None:
+    faults = MeterFaults(lag_s=-0.8, white_w=1.0, lost=0.1, spikes=0.01, jitter_s=0.05)
+    trace = recorded(linear(), some_work(), faults)
+    found = run(trace)
+    assert found.lag_s == pytest.approx(-0.8, abs=0.25)
+    assert errors(found, trace).mean() < 0.1
+
+
+def test_a_meter_that_shows_a_figure_until_the_next_one_is_seen_through() -> None:
+    faults = MeterFaults(lag_s=1.0, window_s=3.0, held_s=3.0, white_w=0.5)
+    trace = recorded(linear(), some_work(), faults)
+    found = run(trace)
+    assert found.window_s == pytest.approx(3.0, abs=1.0)
+    assert errors(found, trace).mean() < 0.08
+
+
+def test_functions_that_always_run_together_share_alike_and_say_so() -> None:
+    work = some_work(functions=2)
+    twin = work.start[work.function == 0], work.end[work.function == 0]
+    work = Calls(
+        np.concatenate([work.start, twin[0]]),
+        np.concatenate([work.end, twin[1]]),
+        np.concatenate([work.function, np.full(len(twin[0]), 2)]),
+    )
+    weights = np.array([2.0, 5.0, 10.0])
+    trace = recorded(linear(weights=weights), work, PLAIN)
+    found = run(trace)
+    both = (trace.marginal_j * trace.counts)[[0, 2]].sum()
+    assert found.marginal_j[[0, 2]].sum() == pytest.approx(both, rel=0.1)
+    assert found.marginal_j[0] == pytest.approx(found.marginal_j[2], rel=0.2)
+    assert np.all(found.marginal_spread[[0, 2]] > 0.25 * found.marginal_j[[0, 2]])
+
+
+def test_a_lag_and_idle_watts_that_are_known_are_kept() -> None:
+    trace = recorded(linear(), some_work(seconds=300.0), PLAIN, seconds=300.0)
+    found = run(trace, Wanted(idle_w=60.0, lag_s=2.3))
+    assert found.lag_s == 2.3
+    assert found.idle_j / found.seconds == pytest.approx(60.0, rel=0.03)
+
+
+def test_calls_that_share_cores_are_seen_to_and_replayed_without_each_other() -> None:
+    rng = np.random.default_rng(8)
+    machine = make_machine("few-cores", 4, 6.0, rng)
+    assert machine.cores is not None
+    trace = recorded(machine, some_work(each=0.24 * machine.cores), PLAIN)
+    calls = calls_of(trace.calls)
+    over = activity.activity(calls, 4, 0.0, 600.0, 1.0)
+    assert cores.shared_cores(calls, over) == pytest.approx(machine.cores, rel=0.2)
+    rest = cores.rerun(calls, over, float(machine.cores), calls.function != 0)
+    assert (rest.end - rest.start).sum() < (calls.end - calls.start)[calls.function != 0].sum()
+
+
+def test_durations_that_hang_on_nothing_speak_of_no_cores() -> None:
+    calls = calls_of(some_work(each=3.0))
+    assert cores.shared_cores(calls, activity.activity(calls, 4, 0.0, 600.0, 1.0)) is None
+
+
+def test_a_gap_is_not_counted_and_its_calls_are_not_charged() -> None:
+    trace = recorded(linear(), some_work(), PLAIN)
+    kept = (trace.time < 200.0) | (trace.time > 350.0)
+    calls = calls_of(trace.calls)
+    found = disaggregate(trace.time[kept], trace.watts[kept], calls, 4)
+    assert found.gap_s == pytest.approx(150.0, abs=3.0)
+    assert found.meter_j == pytest.approx(float(trace.watts[kept].sum()), rel=0.01)
+    assert found.metered.sum() == pytest.approx(0.75 * len(calls.start), rel=0.06)
+    assert errors(found, trace).mean() < 0.1
+
+
+def test_nothing_is_known_of_a_flat_line_and_nothing_breaks() -> None:
+    time = np.arange(60.0)
+    one = activity.Calls(np.array([5.0]), np.array([20.0]), np.array([0]), np.ones(1))
+    found = disaggregate(time, np.full(60, 80.0), one, 1)
+    assert np.isfinite(found.marginal_j).all()
+    assert found.marginal_j[0] < 0.05 * found.meter_j
+    assert found.idle_j == pytest.approx(found.meter_j, rel=0.05)

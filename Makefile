@@ -6,7 +6,7 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 BIN := $(VENV)/bin
 BENCH_BIN := $(BENCH_VENV)/bin
-SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.toml' -o -name py.typed \) 2>/dev/null)
+SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.toml' -o -name '*.json' -o -name py.typed \) 2>/dev/null)
 
 DEMO_SCENARIO ?= mixed-1000
 DEMO_POLICIES ?= fifo,round-robin,random,spread,pack,arch-first,marginal-energy,exec,weighted,least-joules
@@ -69,7 +69,7 @@ check-compiled: $(VENV)/.stamp-dev $(BENCH_VENV)/.stamp-wattloom ## compare resu
 
 compiled: dist/.stamp-compiled ## build the mypyc-compiled wheel into dist/
 
-bench: bench-decisions bench-simulation bench-dispatch bench-idle bench-parity bench-chaos bench-monitoring ## run all benchmarks
+bench: bench-decisions bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-chaos bench-monitoring bench-disaggregation ## run all benchmarks
 
 bench-decisions: $(BENCH_VENV)/.stamp-wattloom ## decisions per second
 	$(BENCH_BIN)/python benchmarks/decisions.py $(BENCH_OPTIONS)
@@ -91,6 +91,10 @@ bench-idle: $(BENCH_VENV)/.stamp-wattloom bench-peers ## cost of an idle executo
 bench-chaos: $(BENCH_VENV)/.stamp-wattloom ## kill -9 at random moments, a few hundred times: nothing lost, nothing doubled
 	$(BENCH_BIN)/python benchmarks/chaos.py $(BENCH_OPTIONS)
 
+.PHONY: bench-attribution
+bench-attribution: $(BENCH_VENV)/.stamp-wattloom ## how true the joules of single calls are, beside the rules of others
+	$(BENCH_BIN)/python benchmarks/attribution.py $(BENCH_OPTIONS)
+
 .PHONY: bench-parity
 bench-parity: $(BENCH_VENV)/.stamp-wattloom ## what the simulator predicts, beside what happens on this machine
 	$(BENCH_BIN)/python benchmarks/parity.py $(BENCH_OPTIONS)
@@ -102,6 +106,14 @@ bench-monitoring: $(BENCH_VENV)/.stamp-wattloom ## what a look at 100 to 4,000 p
 .PHONY: bench-disaggregation
 bench-disaggregation: $(BENCH_VENV)/.stamp-wattloom ## errors of joules per function out of whole-machine power
 	$(BENCH_BIN)/python benchmarks/disaggregation.py $(BENCH_OPTIONS)
+
+.PHONY: bench-machine-curves bench-power-model
+bench-machine-curves: $(BENCH_VENV)/.stamp-wattloom ## power curves of machines nobody measured, beside three other ways
+	@$(BENCH_BIN)/python -c 'import sklearn' 2>/dev/null || $(BENCH_BIN)/pip install scikit-learn scipy
+	$(BENCH_BIN)/python benchmarks/machine_curves.py $(BENCH_OPTIONS)
+
+bench-power-model: $(BENCH_VENV)/.stamp-wattloom ## power from CPU time on a real node, beside Kepler's models
+	$(BENCH_BIN)/python benchmarks/power_model.py $(BENCH_OPTIONS)
 
 # A peer that cannot be installed does not stop the others: the benchmark names it as missing.
 bench-peers: | $(BENCH_BIN)/python

@@ -1,10 +1,10 @@
 """Whole-machine power to functions: errors against truth on made runs, beside a regression and FaasMeter's filter.
 
 Each run: 4 functions, 15 minutes, 2-12 calls at once, a meter with lag, averaging, noise, rounding and losses. Truth
-of a function is the energy of the run less that of the same run without it, over its calls. `known` are machines and
-meters of the kinds that the estimator was tuned on (other seeds). `new` have what its curves do not contain: steps of
-turbo, shared threads, memory limits, packages that wake, fewer cores than calls, supplies that fade, readings every
-0.5 to 5 s.
+of a function is the energy of the run less that of the same run without it, over its calls. `known` are smooth curves
+and plain meters. `harder` are machines made by other formulas than the estimator's curves (steps of turbo, shared
+threads, memory limits, packages that wake, fewer cores than calls), supplies that fade, readings every 0.5 to 5 s. Both
+kinds were looked at while it was made, so neither is a blind test; the seeds here were not.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from power_peers import faasmeter, regression
+from power_peers import faasmeter, regression, told_the_lag
 from reporting import Goal, finish
 
 from wattloom.disaggregation.activity import Calls
@@ -28,7 +28,11 @@ from wattloom.testing.power_traces import PowerTrace, make_trace
 FIRST_SEED = 5000
 """Tuning used seeds below 100."""
 NINETY = 1.645
-PEERS: dict[str, Callable[[PowerTrace], Any]] = {"regression": regression, "faasmeter": faasmeter}
+PEERS: dict[str, Callable[[PowerTrace], Any]] = {
+    "regression": regression,
+    "lag told": told_the_lag,
+    "faasmeter": faasmeter,
+}
 
 
 def trial(seed: int, unseen: bool) -> dict[str, Any]:
@@ -74,7 +78,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     sums: dict[str, dict[str, Any]] = {}
     with ProcessPoolExecutor(options.processes) as pool:
-        for name, unseen in (("known", False), ("new", True)):
+        for name, unseen in (("known", False), ("harder", True)):
             seeds = range(FIRST_SEED, FIRST_SEED + options.runs)
             trials = list(pool.map(partial(trial, unseen=unseen), seeds, chunksize=2))
             for kind in sorted({each["machine"] for each in trials}):
@@ -83,9 +87,9 @@ def main() -> None:
             rows.append(sums[name])
     goals = [
         Goal.at_most("mean error on known machines, %", 15.0, sums["known"]["ours mean %"]),
-        Goal.at_most("mean error on new machines, %", 15.0, sums["new"]["ours mean %"]),
+        Goal.at_most("mean error on harder machines, %", 15.0, sums["harder"]["ours mean %"]),
         Goal.at_least("90% intervals hold on known machines, %", 85.0, sums["known"]["90% hold %"]),
-        Goal.at_least("90% intervals hold on new machines, %", 85.0, sums["new"]["90% hold %"]),
+        Goal.at_least("90% intervals hold on harder machines, %", 85.0, sums["harder"]["90% hold %"]),
         Goal.at_most("CPU seconds a run", 3.0, max(each["cpu s"] for each in sums.values())),
     ]
     finish("disaggregation", rows, goals)

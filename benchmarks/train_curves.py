@@ -10,6 +10,7 @@ import argparse
 import csv
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ import msgspec
 import numpy as np
 
 from wattloom.cluster.curve_kernel import Kernel, Matrix, Situations, covariance
-from wattloom.cluster.curve_model import INNER, LOADS, WITHIN_90, CurveModel, Spread, through
-from wattloom.cluster.processors import Known, named
+from wattloom.cluster.curve_model import FLOOR, INNER, LOADS, WITHIN_90, CurveModel, Spread, through
+from wattloom.cluster.processors import Known, maker_of, named
 
 SHIPPED = Path(__file__).resolve().parents[1] / "src" / "wattloom" / "cluster"
 ABOUT = (
@@ -42,17 +43,19 @@ KERNEL = Kernel(
     slope_v=0.438,
     size_v=0.0166,
     size_l=0.147,
-    twin_v=1e-09,
-    twin_l=0.05,
-    build_v=1e-09,
-    build_l=5.0,
-    build_full_l=0.5,
+    maker_line_v=0.05,
+    maker_family_v=0.05,
+    maker_model_v=0.04,
+    maker_line_l=3.0,
+    maker_idle_l=0.6,
     noise_v=0.00918,
     outlier=4.0,
 )
 """Found by random search on results before 2020 alone: one left out, a model left out, and looking ahead a year."""
 POINTS = ((1, 5), (5,), (3,), (2, 7))
 """Levels that are taken as given where spreads with points are measured."""
+NEWEST = 150
+"""Machines, the last ones, that the factors for processors newer than all are taken from: trends are steeper now."""
 MOST_IDS = 3
 ALONE_SPREAD = 0.25
 """Of a processor with a single result: its spread cannot be seen."""
@@ -71,11 +74,14 @@ class Machines:
     seen: Situations
     lines: list[str]
     families: list[str]
+    makers: list[str]
+    systems: list[str]
 
     @property
     def logs(self) -> Matrix:
-        """Logarithms of watts over full draw at 10 ... 90%."""
-        inner: Matrix = np.log(self.watts[:, 1:-1] / self.watts[:, -1:])
+        """What is learned: watts above a share of idle at 10 ... 90%, over the same at full load, in logarithms."""
+        floor = FLOOR * self.watts[:, :1]
+        inner: Matrix = np.log((self.watts[:, 1:-1] - floor) / (self.watts[:, -1:] - floor))
         return inner
 
 
@@ -88,18 +94,23 @@ def load(data: Path) -> Machines:
     born = np.array([one.year or year for one, year in zip(who, years, strict=True)])
     lines, families = (sorted({getattr(one, field) for one in who} - {""}) for field in ("line", "family"))
     models = sorted({one.model for one in who} - {""})
+    made = [maker_of(row["system"]) for row in rows]
+    makers = sorted(set(made) - {""})
     codes = [
         np.array([float(names.index(value)) if value in names else -1.0 for value in values])
         for names, values in (
             (lines, [one.line for one in who]),
             (families, [one.family for one in who]),
             (models, [one.model for one in who]),
+            (makers, made),
         )
     ]
     seen = Situations(np.log(watts[:, 0] / watts[:, -1]), np.log(watts[:, -1]), years, born, *codes)
     ids, cpus = [row["result_id"] for row in rows], [row["cpu"] for row in rows]
     cores = np.array([float(row["cores_total"]) for row in rows])
-    return Machines(ids, cpus, watts, years, cores, models, seen, lines, families)
+    return Machines(
+        ids, cpus, watts, years, cores, models, seen, lines, families, makers, [row["system"] for row in rows]
+    )
 
 
 def _year(text: str) -> float | None:
@@ -136,50 +147,49 @@ def fit(machines: Machines, rows: Matrix, kernel: Kernel) -> Fit:
     return Fit(rows, mean, weights, inverse, left_out)
 
 
-def predicted(machines: Machines, one: Fit, rows: Matrix, kernel: Kernel) -> Matrix:
-    between = covariance(machines.seen.of(rows), machines.seen.of(one.rows), kernel)
-    result: Matrix = one.mean + between @ one.weights
+def predicted(machines: Machines, one: Fit, rows: Matrix, kernel: Kernel, hidden: Sequence[str] = ()) -> Matrix:
+    """What the fit says of other machines, of which the `hidden` facts are not told."""
+    asked = machines.seen.of(rows)
+    if "line" in hidden:
+        asked = msgspec.structs.replace(asked, generation=asked.year)
+    asked = msgspec.structs.replace(asked, **{fact: np.full(len(rows), -1.0) for fact in hidden})
+    result: Matrix = one.mean + covariance(asked, machines.seen.of(one.rows), kernel) @ one.weights
     return result
 
 
-def groups_left_out(one: Fit, groups: Matrix) -> Matrix:
-    """Residuals with all machines of the same group left out."""
-    residuals = np.zeros_like(one.weights)
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        residuals[members] = np.linalg.solve(one.inverse[np.ix_(members, members)], one.weights[members])
-    return residuals
+Residuals = dict[bool, Matrix]
+"""With the maker told, and without."""
+NAMES = ("line", "family", "model")
 
 
-def ahead(machines: Machines, rows: Matrix, kernel: Kernel, first: int = 2010) -> Matrix:
-    """Residuals of each year's machines from those of the years before, with family and model unknown."""
-    years, found = machines.years[rows], []
-    for year in range(first, int(years.max()) + 1):
-        past, present = rows[years < year], rows[years == year]
-        if len(past) and len(present):
-            found.append(machines.logs[present] - predicted(machines, fit(machines, past, kernel), present, kernel))
-    return np.concatenate(found)
+def residuals(
+    machines: Machines, folds: Iterable[tuple[Matrix, Matrix]], kernel: Kernel, hidden: Any = ()
+) -> Residuals:
+    """Truth less prediction for machines not learned from, fold by fold."""
+    found: dict[bool, list[Matrix]] = {True: [], False: []}
+    for past, test in folds:
+        for told, parts in found.items():
+            way = kernel if told else kernel.without_maker()
+            guess = predicted(machines, fit(machines, past, way), test, way, hidden)
+            parts.append(machines.logs[test] - guess)
+    return {told: np.concatenate(parts) for told, parts in found.items()}
 
 
-def nameless(machines: Machines, rows: Matrix, kernel: Kernel, parts: int = 5) -> Matrix:
-    """Residuals where nothing but the ends of the curve and the year is known."""
-    residuals = np.zeros((len(rows), INNER))
-    for part in range(parts):
-        test = np.arange(len(rows)) % parts == part
-        one = fit(machines, rows[~test], kernel)
-        bare = machines.seen.of(rows[test])
-        unknown = np.full(len(bare), -1.0)
-        bare = Situations(bare.idle, bare.full, bare.year, bare.year, unknown, unknown, unknown)
-        guess = one.mean + covariance(bare, machines.seen.of(one.rows), kernel) @ one.weights
-        residuals[test] = machines.logs[rows[test]] - guess
-    return residuals
+def parted(rows: Matrix, groups: Matrix, parts: int = 5) -> list[tuple[Matrix, Matrix]]:
+    """Parts with all of a group in the same one."""
+    which = np.random.default_rng(1).permutation(int(groups.max()) + 2)[groups.astype(int)] % parts
+    return [(rows[which != part], rows[which == part]) for part in range(parts)]
 
 
-def spread_of(residuals: Matrix) -> Spread:
-    """Covariance with far outliers counting less, and the factors that make 90% intervals hold 90%."""
-    size = np.sqrt((residuals**2).mean(axis=1))
-    weight = 1.0 / np.maximum(1.0, size / np.median(size) / 3.0) ** 2
-    shared = (residuals * weight[:, None]).T @ residuals / weight.sum() + 1e-7 * np.eye(INNER)
+def ahead(machines: Machines, rows: Matrix, first: int = 2011) -> list[tuple[Matrix, Matrix]]:
+    """Each year's machines, and all up to two years before."""
+    years = machines.years[rows]
+    folds = [(rows[years < year - 1], rows[years == year]) for year in range(first, int(years.max()) + 1)]
+    return [(past, present) for past, present in folds if len(past) and len(present)]
+
+
+def spread_of(residuals: Matrix, shared: Matrix) -> Spread:
+    """The covariance with the factors that make 90% intervals hold 90% of these residuals."""
     raw = Spread([[float(f"{value:.4g}") for value in row] for row in shared], 1.0, 1.0, len(residuals))
     alone = _factor(np.abs(residuals) / np.sqrt(np.diag(shared)))
     ratios = []
@@ -191,20 +201,39 @@ def spread_of(residuals: Matrix) -> Spread:
     return Spread(raw.covariance, alone, _factor(np.concatenate(ratios)), len(residuals))
 
 
+def shared_by(residuals: Matrix) -> Matrix:
+    """Covariance of residuals over the levels, far outliers counting less."""
+    size = np.sqrt((residuals**2).mean(axis=1))
+    weight = 1.0 / np.maximum(1.0, size / np.median(size) / 3.0) ** 2
+    result: Matrix = (residuals * weight[:, None]).T @ residuals / weight.sum() + 1e-7 * np.eye(INNER)
+    return result
+
+
 def _factor(ratios: Matrix) -> float:
     return round(float(np.quantile(ratios, 0.9)) / WITHIN_90, 3)
 
 
+def spreads(machines: Machines, rows: Matrix, kernel: Kernel) -> dict[str, Spread]:
+    """By what the model has seen of a machine's processor, and whether it is told the maker."""
+    each, models = np.arange(len(rows)), machines.seen.model[rows]
+    ways = {
+        "same processor": residuals(machines, parted(rows, each, 10), kernel),
+        "same family": residuals(machines, parted(rows, models), kernel),
+        "newer than all": residuals(machines, ahead(machines, rows), kernel),
+        "no processor": residuals(machines, parted(rows, each), kernel, NAMES),
+    }
+    found = {}
+    for name, by_maker in ways.items():
+        for told, off in by_maker.items():
+            # How levels hang together is best seen on machines of known processors; how far off, on those it is for.
+            together = shared_by(off if name == "no processor" else ways["same processor"][told])
+            late = off[-NEWEST:] if name == "newer than all" else off
+            found[name if told else f"{name}, maker unknown"] = spread_of(late, together)
+    return found
+
+
 def train(machines: Machines, rows: Matrix, kernel: Kernel = KERNEL) -> CurveModel:
     one = fit(machines, rows, kernel)
-    models = machines.seen.model[rows]
-    late = ahead(machines, rows, kernel)
-    spreads = {
-        "same processor": spread_of(one.left_out),
-        "same family": spread_of(groups_left_out(one, models)),
-        "newer than all": spread_of(late),
-        "no processor": spread_of(nameless(machines, rows, kernel)),
-    }
     seen = machines.seen.of(rows)
 
     def present(names: list[str], codes: Matrix) -> list[str]:
@@ -218,12 +247,18 @@ def train(machines: Machines, rows: Matrix, kernel: Kernel = KERNEL) -> CurveMod
         lines=present(machines.lines, seen.line),
         families=present(machines.families, seen.family),
         models=present(machines.models, seen.model),
-        situations={name: [round(v, 4) for v in getattr(seen, name).tolist()] for name in seen.__struct_fields__},
-        mean=[round(value, 5) for value in one.mean.tolist()],
-        weights=[[float(f"{value:.5g}") for value in row] for row in one.weights.tolist()],
-        spreads=spreads,
+        makers=present(machines.makers, seen.maker),
+        situations={name: [round(v, 6) for v in getattr(seen, name).tolist()] for name in seen.__struct_fields__},
+        mean=[round(value, 7) for value in one.mean.tolist()],
+        weights=_packed(one.weights),
+        weights_without_maker=_packed(fit(machines, rows, kernel.without_maker()).weights),
+        spreads=spreads(machines, rows, kernel),
         latest=float(machines.years[rows].max()),
     )
+
+
+def _packed(weights: Matrix) -> bytes:
+    return weights.astype("<f4").tobytes()
 
 
 # -- processors --------------------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class MachineMatch(msgspec.Struct, frozen=True):
     idle_w: float
     full_w: float
     by: str
-    """`catalogue`, `processor` (results with the same), `family` or `kind`."""
+    """`profile` (measured here), `catalogue`, `processor` (results with the same), `family` or `kind`."""
     spread: float
     """Of the watts above idle: one relative standard deviation."""
     error: float
@@ -321,6 +321,7 @@ def machine_curve(
     *,
     cpu: str | None = None,
     year: float | None = None,
+    maker: str | None = None,
     points: "Mapping[float, float] | Sequence[tuple[float, float]]" = (),
 ) -> "Curve":
     """Watts at the plug at 0, 10 ... 100% load, from idle and full draw and whatever else is known.
@@ -332,7 +333,7 @@ def machine_curve(
     pairs = list(points.items() if isinstance(points, Mapping) else points)
     if len({load for load, _ in pairs}) < len(pairs):
         raise InputError("point", "the same load is given twice")
-    return curve(idle, full, cpu=cpu, year=year, points=dict(pairs))
+    return curve(idle, full, cpu=cpu, year=year, maker=maker, points=dict(pairs))
 
 
 def machine_curve_from_samples(samples: str | Path) -> "FittedCurve":

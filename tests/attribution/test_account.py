@@ -7,6 +7,7 @@ from tests.metering.trees import ProcTree, RaplTree, machine
 from wattloom.attribution.account import MOST_WAITING_S, Account
 from wattloom.attribution.sharing import GRAIN_J
 from wattloom.attribution.usage import Usage
+from wattloom.attribution.worker import Worker
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.metering.powercap import Powercap
@@ -359,3 +360,106 @@ def test_a_worker_without_any_end_keeps_its_running_call(scene: Scene) -> None:
         scene.pass_time(1.0, joules=30.0, busy=1.0)
     scene.account.ended(1, "a", "f", 2.0)
     assert scene.pass_time(1.0, joules=10.0, busy=0.0).tasks["a"][0] == pytest.approx(40.0)
+
+
+# -- functions that differ -------------------------------------------------------------------------------------------
+
+
+class Mixed(Scene):
+    """The same machine with a meter that measures: `b` draws three times as much as `a`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.meter.model_error = 0.4
+        self.meter.resolution_j = 1e-3
+        self.account = Account(self.meter, machine(), proc=self.proc.root)
+        self.clock = dict.fromkeys(self.cpu, 0.0)
+        for worker in self.cpu:
+            self.account.worker_started(worker)
+        self.account.sample(self.now)
+
+    def work(self, **seconds: float) -> Usage:
+        """Calls of `a` on the first worker and of `b` on the second, for so many CPU seconds, in one second."""
+        for worker, function in ((1, "a"), (2, "b")):
+            used = seconds.get(function, 0.0)
+            self.use(worker, used)
+            if used:
+                self.account.ended(worker, f"{function}-{self.now}", function, used, self.cpu[worker])
+        drawn = 10.0 * seconds.get("a", 0.0) + 30.0 * seconds.get("b", 0.0)
+        return self.pass_time(1.0, joules=10.0 + drawn, busy=sum(seconds.values()))
+
+
+def test_functions_that_differ_come_to_pay_what_they_draw(tmp_path: Path) -> None:
+    scene = Mixed(tmp_path)
+    first = scene.work(a=0.5, b=0.5)
+    assert first.functions["a"][1] == pytest.approx(first.functions["b"][1]), "nothing is known yet"
+    for number in range(40):
+        scene.work(a=0.2 + 0.6 * (number % 2), b=0.9 - 0.6 * (number % 3 > 0))
+    last = scene.work(a=0.5, b=0.5)
+    assert last.functions["b"][1] == pytest.approx(15.0, rel=0.15)
+    assert last.functions["a"][1] == pytest.approx(5.0, rel=0.3)
+    (a,) = [spread / joules for task, (joules, spread) in last.tasks.items() if task.startswith("a")]
+    (a_first,) = [spread / joules for task, (joules, spread) in first.tasks.items() if task.startswith("a")]
+    assert a < 0.7 * a_first
+
+
+def test_a_function_that_is_alone_pays_as_if_nothing_were_learned(tmp_path: Path) -> None:
+    scene = Mixed(tmp_path)
+    for _ in range(5):
+        usage = scene.work(b=1.0)
+    assert usage.tasks_j == pytest.approx(usage.meter_j - usage.idle_j, abs=1e-5)  # type: ignore[operator]
+
+
+def test_short_calls_of_functions_that_differ_have_tariffs_that_differ(tmp_path: Path) -> None:
+    scene = Mixed(tmp_path)
+    for number in range(40):
+        scene.work(a=0.2 + 0.6 * (number % 2), b=0.9 - 0.6 * (number % 3 > 0))
+    tariffs = {}
+    for worker, function in ((1, "a"), (2, "b")):
+        scene.use(worker, 0.004)
+        tariffs[function] = scene.account.ended_short(worker, function, 0.004, scene.cpu[worker])
+    scene.meter.joules += 10.16
+    scene.proc.work(0.008)
+    usage = scene.account.sample(scene.now + 1.0)
+    costs = {name: tariff.energy(0.004) for name, tariff in tariffs.items() if tariff is not None}
+    assert all(isinstance(cost, Energy) for cost in costs.values())
+    assert costs["b"].joules > 2.0 * costs["a"].joules  # type: ignore[union-attr]
+    for name, cost in costs.items():
+        each, spread, clock = usage.cpu_second_of[name]
+        assert (cost.joules, cost.spread) == pytest.approx((0.004 * each, 0.004 * spread + clock))  # type: ignore[union-attr]
+
+
+def test_from_a_meter_that_is_itself_cpu_time_nothing_is_learned_of_functions(tmp_path: Path) -> None:
+    scene = Mixed(tmp_path)
+    scene.meter.provenance = "estimated"
+    scene.account = Account(scene.meter, machine(), proc=scene.proc.root)
+    for worker in scene.cpu:
+        scene.account.worker_started(worker)
+    scene.account.sample(scene.now)
+    for number in range(20):
+        usage = scene.work(a=0.2 + 0.6 * (number % 2), b=0.9 - 0.6 * (number % 3 > 0))
+    assert usage.functions["a"][1] / 0.8 == pytest.approx(usage.functions["b"][1] / 0.3)
+    assert all(spread > 0.39 * joules for joules, spread in usage.tasks.values())
+    assert usage.cpu_second_of == {}
+
+
+def test_what_was_taken_for_the_running_call_is_put_right_when_it_is_known_whose_it_was(tmp_path: Path) -> None:
+    """By the worker's clock: calls that ended before the reading are heard of only after it."""
+    worker = Worker(tmp_path)
+    worker.run("first", "a")
+    worker.used_s = worker.clock_s = 1.0
+    worker.weigh()
+    before: dict[str, float] = {"\0own": 0.0}
+    worker.tell_apart(before, {})
+    assert before == {"\0own": 0.0, "a": 1.0}
+    worker.close()
+    for function, cpu_s, clock_s in (("a", 0.3, 0.3), ("b", 0.6, 0.95), ("b", 0.1, 1.1)):
+        worker.ended.append(("task", function, cpu_s))
+        worker.place(function, cpu_s, clock_s)
+    worker.running = None
+    worker.used_s, worker.clock_s = 0.2, 1.2
+    worker.weigh()
+    now = {"\0own": 0.0}
+    worker.tell_apart(now, before)
+    assert before == pytest.approx({"\0own": 0.1, "a": 0.3, "b": 0.6})
+    assert now == pytest.approx({"\0own": 0.1, "a": 0.0, "b": 0.1})

@@ -103,3 +103,26 @@ def test_idle_that_was_never_seen_is_a_share_of_the_limit_with_a_wide_spread() -
     assert idle.watts(None)[0] == 25.0
     idle.learn(24.0, 0.0)
     assert idle.watts(300.0) == (24.0, 0.0)
+
+
+def test_a_device_that_idles_at_more_while_a_context_is_held_is_learned_anew() -> None:
+    idle = IdleWatts()
+    for watts in (9.0, *[60.0] * 10):
+        idle.learn(watts, 0.0)
+    assert idle.watts(250.0) == (60.0, 0.0)
+
+
+def test_a_busy_interval_that_looked_quiet_at_its_end_does_not_make_idle_dearer() -> None:
+    idle = IdleWatts()
+    for watts in (40.0, 40.0, 180.0, 40.0):
+        idle.learn(watts, 0.0)
+    assert idle.watts(250.0) == (40.0, 0.0)
+
+
+def test_a_counter_that_was_not_brought_up_to_date_does_not_make_idle_nothing() -> None:
+    meter = Devices()
+    account = GpuAccount(meter)
+    for second, joules in enumerate((0.0, 40.0, 80.0, 80.0, 160.0)):
+        meter.counts["a"], meter.busy["a"] = told(second, joules), 0.0
+        closed = account.sample(float(second))
+    assert closed[0].idle_j == pytest.approx(40.0)

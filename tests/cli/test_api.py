@@ -31,6 +31,7 @@ PUBLIC = {
     *("Energy", "Executor", "LeaseTerms", "TaskFuture", "Unknown", "VirtualNode", "function"),
     *("OutcomeUnknown", "TaskTimeout", "WorkerLost"),
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
+    *("machine_curve", "machine_match"),
     "attribute",
     "validate_attribution",
     *("functions", "logs", "measure", "measure_command", "meters", "prune", "run", "tasks"),

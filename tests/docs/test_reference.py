@@ -18,6 +18,7 @@ from wattloom.scheduling.log import VERSION, Header
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 FUNCTIONS = (
+    *("machine_curve", "machine_match"),
     "attribute",
     "validate_attribution",
     *("simulate", "compare", "replay", "why", "policies", "scenarios", "machines"),

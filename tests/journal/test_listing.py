@@ -92,6 +92,25 @@ def test_attempts_that_failed_are_paid_for_too(path: Path, open_journal: Opener)
     assert cost.joules == pytest.approx(11.5)
 
 
+def test_short_calls_pay_what_their_function_draws(path: Path, open_journal: Opener) -> None:
+    journal = open_journal(began=BEGAN)
+    for task in (b"f", b"g"):
+        journal.append(
+            b'{"event":"task-submitted","time":1.0,"task":{"id":"%(t)s","function":"%(t)s"}}\n'
+            b'{"instruction":"place","task":"%(t)s","attempt":1,"node":"a"}\n'
+            b'{"event":"task-finished","time":2.0,"task":"%(t)s","attempt":1,"seconds":0.1,"cpu_s":0.1}\n'
+            % {b"t": task}
+        )
+    journal.append(
+        b'{"event":"usage-arrived","time":3.0,"node":"a","provenance":"measured",'
+        b'"cpu_second":[10.0,1.0,0.5],"cpu_second_of":{"g":[20.0,2.0,0.25]}}\n'
+    )
+    journal.commit()
+    rows = {row.task: (row.joules, row.spread_j) for row in list_tasks(path)}
+    assert rows["f"] == pytest.approx((1.0, 0.6))
+    assert rows["g"] == pytest.approx((2.0, 0.45))
+
+
 def test_a_row_tells_where_when_how_long_and_what_it_cost(path: Path, open_journal: Opener) -> None:
     journal = open_journal(began=BEGAN)
     journal.append(lines(one_of_each()) + JOULES)

@@ -125,6 +125,29 @@ def test_scaphandres_bare_counter_is_read_too(tmp_path: Path) -> None:
     assert second.joules - first.joules == pytest.approx(10.0)
 
 
+def test_a_clock_that_was_set_back_does_not_hold_a_bare_counter_up(tmp_path: Path) -> None:
+    tree = tmp_path / "intel-rapl:0"
+    tree.mkdir()
+    written, meter = 1e9, HostShare(tmp_path)
+    for second in range(20):
+        (tree / "energy_uj").write_text(f"{5_000_000 * second}")
+        written += 1.0 if second != 10 else -3600.0
+        os.utime(tree / "energy_uj", (written, written))
+        found = good(meter.read(1000.0 + second))
+        assert (found.time, found.epoch) == (1000.0 + second, 0)
+        assert found.joules == pytest.approx(5.0 * second)
+
+
+def test_time_that_the_host_knows_nothing_of_breaks_the_count_off(host: Host) -> None:
+    meter = host.meter()
+    before = good(meter.read(1000.0))
+    host.shares.begin_anew("after a gap")
+    host.spend(1.0)
+    assert isinstance(meter.read(1001.0), Unknown)
+    host.spend(1.0)
+    assert good(meter.read(1002.0)).epoch > before.epoch
+
+
 def test_without_a_share_both_sides_are_told_what_to_do(tmp_path: Path) -> None:
     said = HostShare(tmp_path).available()
     assert said is not None

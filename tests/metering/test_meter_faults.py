@@ -20,6 +20,7 @@ from wattloom.attribution.usage import Usage
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.local.executor import Executor
+from wattloom.local.future import TaskFuture
 from wattloom.metering.battery import Battery
 from wattloom.metering.powercap import Powercap
 from wattloom.metering.protocol import Meter, Sample
@@ -345,6 +346,15 @@ def busy(seconds: float) -> float:
     return seconds
 
 
+def why_unknown(call: TaskFuture) -> str:
+    """Once the meter has been read after the call: on a busy machine the counter may stand still for a moment."""
+    end = monotonic() + 10.0
+    while (found := call.energy) == Unknown("the call was not metered") and monotonic() < end:
+        sleep(0.05)
+    assert isinstance(found, Unknown)
+    return found.reason
+
+
 def test_a_call_during_which_the_counter_was_reset_has_no_joules_and_says_why_and_the_next_has_some(
     tmp_path: Path,
 ) -> None:
@@ -357,8 +367,8 @@ def test_a_call_during_which_the_counter_was_reset_has_no_joules_and_says_why_an
         sleep(0.1)
         silicon.reset()
         spoilt.result(timeout=60)
-        assert isinstance(spoilt.energy, Unknown)
-        assert "where at most" in spoilt.energy.reason or "no reading" in spoilt.energy.reason
+        reason = why_unknown(spoilt)
+        assert "where at most" in reason or "no reading" in reason
         after = executor.submit(busy, 0.3)
         after.result(timeout=60)
         assert isinstance(after.energy, Energy)

@@ -305,4 +305,3 @@ def test_version_one_counts_nanoseconds_in_its_own_hierarchy(tmp_path: Path) -> 
     assert (path, others) == (f"/docker/{ID}", ("/x",))
     assert groups.used_s(path) == 2.5
     assert groups.reserved(path) == 0.5
-    groups.close()

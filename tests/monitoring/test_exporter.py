@@ -154,7 +154,7 @@ def test_pages_that_are_not_there_are_not_found(here: Machine) -> None:
 
 
 def test_looking_that_has_ended_is_not_well(here: Machine) -> None:
-    exporter = Exporter(here.watch, HERE, interval_s=0.05)
+    exporter = Exporter(here.watch, HERE, access=Access(TOKEN), interval_s=0.05)
     here.census.look = None  # type: ignore[method-assign,assignment]
     before = threading.excepthook
     threading.excepthook = lambda _: None
@@ -163,10 +163,18 @@ def test_looking_that_has_ended_is_not_well(here: Machine) -> None:
             limit = time.monotonic() + 10
             while not exporter.failure and time.monotonic() < limit:
                 time.sleep(0.02)
-            assert fetch(exporter, "/healthz") == (503, exporter.failure)
+            assert fetch(exporter, "/healthz", token=TOKEN) == (503, exporter.failure)
+            assert fetch(exporter, "/healthz") == (503, "not well\n")  # why, is not for everybody
         assert "TypeError" in exporter.failure
     finally:
         threading.excepthook = before
+
+
+def test_an_exporter_that_was_never_started_can_be_stopped(here: Machine) -> None:
+    exporter = Exporter(here.watch, HERE, interval_s=60)
+    exporter.stop()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((exporter.address.host, exporter.address.port), timeout=5)
 
 
 # -- who may ask -------------------------------------------------------------------------------------------------------

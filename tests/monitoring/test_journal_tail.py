@@ -1,16 +1,22 @@
 """What functions cost, read from journals of programs that really run."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from wattloom.energy.used import Used
 from wattloom.journal.questions import functions
 from wattloom.monitoring.journal_tail import JournalTail
 from wattloom.monitoring.snapshot import TaskUse
+from wattloom.scheduling.events import UsageArrived
+from wattloom.scheduling.stored_log import APPLICATION
 
 PROGRAM = """
 import sys, wattloom
@@ -78,6 +84,41 @@ def test_a_program_is_followed_while_it_runs(tmp_path: Path) -> None:
     finally:
         program.terminate()
         program.wait(30)
+
+
+def write(path: Path, *rows: bytes) -> None:
+    """A journal's table of records, one row at a time."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute("CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, records BLOB NOT NULL)")
+        connection.executemany("INSERT INTO log (records) VALUES (?)", [(row,) for row in rows])
+
+
+def usage(joules: float) -> bytes:
+    used = Used(calls=1, seconds=0.1, joules=joules)
+    return msgspec.json.encode(UsageArrived(1.0, "here", 1.0, joules, 0.0, 0.0, functions={"f": used}))
+
+
+def test_a_row_that_cannot_be_read_is_not_added_up_again_at_every_look(tmp_path: Path) -> None:
+    tail, path = JournalTail(tmp_path), tmp_path / "a.journal"
+    tail(0.0)
+    write(path, usage(2.0) + b'\n{"event":"usage-arrived", cut off')
+    for second in range(1, 4):
+        tail(float(second))
+    write(path, usage(3.0))
+    (found,) = tail(4.0)
+    assert (found.joules, found.calls) == (5.0, 2)
+
+
+def test_another_journal_under_the_same_name_is_read_from_its_beginning(tmp_path: Path) -> None:
+    tail, path = JournalTail(tmp_path), tmp_path / "a.journal"
+    tail(0.0)
+    write(path, usage(2.0), usage(2.0))
+    tail(1.0)
+    write(tmp_path / "b", usage(3.0))
+    (tmp_path / "b").replace(path)
+    (found,) = tail(2.0)
+    assert (found.joules, found.calls) == (7.0, 3)
 
 
 def test_a_file_that_is_no_journal_is_passed_over(tmp_path: Path) -> None:

@@ -6,13 +6,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 from time import monotonic, process_time, sleep
 
 import pytest
+from tests.metering.scripted import Scripted
 
 import wattloom
+from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.errors import InputError
+from wattloom.monitoring import measuring
 from wattloom.monitoring.measuring import CommandCannotRun, measure_command
 
 BURN = "import time\nwhile time.process_time() < 0.4: pass"
@@ -54,6 +58,16 @@ def test_a_block_that_raises_is_measured_and_still_raises() -> None:
 def test_asking_before_the_end_says_so() -> None:
     with wattloom.measure("estimate") as measured, pytest.raises(InputError, match="not over yet"):
         _ = measured.energy
+
+
+def test_a_meter_that_hangs_does_not_hang_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "HANGS_S", 0.05)
+    go, meter = Event(), Scripted()
+    with wattloom.measure(meter) as measured:
+        monkeypatch.setattr(meter, "read", lambda now: go.wait(60))
+    go.set()
+    assert isinstance(measured.energy, Unknown)
+    assert "did not answer" in measured.energy.reason or "has not answered" in measured.energy.reason
 
 
 def test_an_unknown_meter_is_an_error_that_names_the_others() -> None:

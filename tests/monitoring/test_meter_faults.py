@@ -9,8 +9,8 @@ from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
 from wattloom.energy.forecast import Unknown
+from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Sample
-from wattloom.monitoring.patience import Patient
 from wattloom.monitoring.snapshot import Snapshot
 from wattloom.monitoring.watch import MOST_WAITING_S, Watch
 from wattloom.monitoring.watching import Watcher
@@ -162,7 +162,7 @@ class Hanging(Scripted):
 
 def test_a_meter_that_hangs_does_not_hang_the_look() -> None:
     meter = Hanging()
-    patient = Patient(meter, wait_s=0.05)
+    patient = PatientMeter(meter, wait_s=0.05)
     assert isinstance(patient.read(1.0), Sample)
     meter.go.clear()
     began = time.monotonic()
@@ -186,7 +186,7 @@ def test_a_meter_that_hangs_does_not_hang_the_look() -> None:
 def test_while_a_meter_hangs_the_pictures_go_on_and_afterwards_nothing_is_lost() -> None:
     census, meter = ScriptedCensus(), Hanging()
     census.start(1)
-    watcher = Watcher(Watch(census, Patient(meter, 0.02), machine(), own_pid=99), 0.05)
+    watcher = Watcher(Watch(census, PatientMeter(meter, 0.02), machine(), own_pid=99), 0.05)
     watcher.start()
     try:
         meter.go.clear()

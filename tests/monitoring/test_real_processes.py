@@ -22,11 +22,10 @@ BURN = "import time; end = time.process_time() + {}\nwhile time.process_time() <
 
 
 @pytest.fixture
-def census() -> Iterator[Census]:
+def census() -> Census:
     made = Census()
     made.look()
-    yield made
-    made._groups.close()
+    return made
 
 
 def burn(seconds: float) -> subprocess.Popen[bytes]:
@@ -156,13 +155,11 @@ def version(request: pytest.FixtureRequest) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def grouped(version: tuple[Path, Path]) -> Iterator[Census]:
+def grouped(version: tuple[Path, Path]) -> Census:
     """A census that reads one of the two versions."""
-    groups = ControlGroups(version[0])
-    made = Census(groups=groups)
+    made = Census(groups=ControlGroups(version[0]))
     made.look()
-    yield made
-    groups.close()
+    return made
 
 
 @pytest.fixture

@@ -150,3 +150,24 @@ def test_own_idle_and_others_are_the_meters_joules(
     assert measured.others_j >= 0.0
     assert own + measured.idle_j + measured.others_j == measured.machine_j
     assert measured.machine_j == pytest.approx(scene.meter.joules, abs=1e-6)
+
+
+class Slow(Scripted):
+    """Has news when the test says so."""
+
+    time = 100.0
+
+    def read(self, now: float) -> Sample | Unknown:
+        return Sample(self.time, self.joules, self.resolution_j)
+
+
+def test_an_end_that_the_source_has_not_reached_is_unknown_and_not_nothing(tmp_path: Path) -> None:
+    meter = Slow()
+    stretch = Stretch(meter, machine(), proc=ProcTree(tmp_path / "proc").root)
+    stretch.begin(100.0, 0.0)
+    meter.time, meter.joules = 101.0, 30.0
+    stretch.look(101.0, 1.0)
+    measured = stretch.end(130.0, 30.0)
+    assert isinstance(measured.energy, Unknown)
+    assert "29.0 of 30.0 s" in measured.energy.reason
+    assert "too slow" in measured.energy.reason

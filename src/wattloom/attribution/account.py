@@ -14,11 +14,10 @@ from math import hypot, inf, isfinite
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
-from wattloom.attribution.idle import IdleDraw
-from wattloom.attribution.intensities import OTHERS, OWN, Intensities
+from wattloom.attribution.intensities import OTHERS, OWN
+from wattloom.attribution.pricing import Interval, Pricing
 from wattloom.attribution.sharing import (
     Call,
     Charged,
@@ -29,7 +28,6 @@ from wattloom.attribution.sharing import (
     charge_one,
     charge_short,
     per_cpu_second,
-    price_of,
     to_grain,
     with_late,
 )
@@ -39,29 +37,14 @@ from wattloom.attribution.usage import Totals, Usage
 from wattloom.attribution.worker import Worker
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.proc import TICK_S, busy_seconds, process_seconds
+from wattloom.metering.proc import busy_seconds, process_seconds
 from wattloom.metering.protocol import Meter, Sample
 
 PROC: Final = Path("/proc")
 MOST_WAITING_S: Final = 600.0
 """After so long without a good reading the calls that wait for one are given up: memory is not for ever."""
-LAG_S: Final = 0.01
-"""How much later than the work a meter may show it: what was drawn before counts for so much of an interval."""
-BEYOND: Final = 2.0
-"""A relative error larger than this says no more than this."""
-SAME_FUNCTION: Final = 0.02
-"""How far calls of one function are from each other, whatever is learned of it."""
 NOT_READ: Final = "the meter had not been read when the call began"
 SPANNED: Final = "the call ran through a time for which the meter has no reading"
-
-
-class Interval(msgspec.Struct):
-    """One that is closed, and that is learned from when it is known whose its CPU time was: after the next."""
-
-    seconds: float = 0.0
-    meter_j: float = 0.0
-    spread_j: float = 0.0
-    cpu: dict[str, float] = {}
 
 
 class Account:
@@ -71,14 +54,7 @@ class Account:
         self.meter = meter
         self.totals = Totals()
         self._proc = proc
-        self._idle = IdleDraw(machine_profile, meter.quantity)
-        # Each CPU's time is known in whole ticks, at the beginning and at the end.
-        self._tick_s = TICK_S * (machine_profile.threads / 6.0) ** 0.5
-        self._intensities: Intensities | None = None
-        """None: a meter that is itself worked out from CPU time cannot tell functions apart."""
-        if meter.provenance == "measured" and meter.model_error > 0.0:
-            self._intensities = Intensities(machine_profile.threads, meter.model_error, self._idle.known)
-        self._before = Interval()
+        self._pricing = Pricing(meter, machine_profile)
         self._workers: dict[int, Worker] = {}
         self._gone: list[Worker] = []
         self._unclaimed = Unclaimed()
@@ -214,7 +190,7 @@ class Account:
             worker.broken = worker.running is not None
             worker.close()
         self._gone.clear()
-        self._before = Interval()
+        self._pricing.forget_last()
         was = self.totals
         self.totals = replace(
             was, unknown_s=was.unknown_s + seconds, unknown_calls=was.unknown_calls + len(unknown), held_j=self._held_j
@@ -231,65 +207,18 @@ class Account:
             worker.look()
             unknown += worker.give_up_broken()
             worker.weigh()
+        spread_j = hypot(last.resolution_j, reading.resolution_j)
         ran_s = own_s + sum(worker.used_s for worker in workers)
-        free_s = max(busy_s - ran_s, 0.0)
-        cpu = self._who_ran(workers, own_s, free_s)
-        price = self._price(last, reading, busy_s, ran_s, self._who_really_ran(workers, own_s, free_s))
-        prices = self._prices(price, seconds, cpu)
-        tariffs = self._tariffs(workers, prices)
+        interval = Interval(seconds, meter_j, spread_j, busy_s, own_s, ran_s)
+        prices = self._pricing.prices(interval, workers)
+        tariffs = self._pricing.tariffs(workers, prices)
         charged = Charged()
-        overhead_j = own_s * prices.of(OWN).joules + self._charge(workers, prices, free_s, charged)
-        usage = self._settle(seconds, meter_j, price, charged, overhead_j, tariffs)
+        overhead_j = own_s * prices.of(OWN).joules + self._charge(workers, prices, interval.free_s, charged)
+        usage = self._settle(interval, prices.ordinary, charged, overhead_j, tariffs)
         if unknown:
             usage = replace(usage, problem=SPANNED, unknown=tuple(unknown))
         self.totals = self.totals.plus(usage)
         return usage
-
-    def _who_ran(self, workers: list[Worker], own_s: float, free_s: float) -> dict[str, float]:
-        """CPU seconds of the interval by function, of ourselves, and of all others, as they are paid for."""
-        cpu: dict[str, float] = {}
-        for worker in workers:
-            own_s += worker.rest_s - worker.kept_s
-            worker.share_out(cpu)
-        cpu[OWN], cpu[OTHERS] = own_s, free_s
-        return cpu
-
-    def _who_really_ran(self, workers: list[Worker], own_s: float, free_s: float) -> dict[str, float]:
-        """The same as the workers' clocks tell it, which also say what was wrong with the interval before."""
-        ran = {OWN: own_s, OTHERS: free_s}
-        if self._intensities is not None:
-            for worker in workers:
-                worker.tell_apart(ran, self._before.cpu)
-        return ran
-
-    def _price(self, last: Sample, reading: Sample, busy_s: float, ran_s: float, ran: dict[str, float]) -> Price:
-        """Of an ordinary CPU second."""
-        seconds, meter_j = reading.time - last.time, to_grain(reading.joules) - to_grain(last.joules)
-        spread_j, watts, known = hypot(last.resolution_j, reading.resolution_j), meter_j / seconds, self._intensities
-        if known is None:
-            self._idle.learn(watts, busy_s / seconds)
-            idle_w = self._idle.watts
-        else:
-            before, lag_j = self._before, 0.0
-            if before.seconds > 0.0:
-                lag_j = LAG_S * abs(watts - before.meter_j / before.seconds)
-                known.look(before.seconds, before.meter_j, before.spread_j, before.cpu, self._tick_s)
-            spread_j = hypot(spread_j, lag_j)
-            self._before = Interval(seconds, meter_j, spread_j, ran)
-            known.begin(watts, sum(ran.values()) / seconds)
-            spread_j, idle_w = hypot(spread_j, known.noise * meter_j), known.idle_w
-        return price_of(meter_j, spread_j, idle_w, seconds, busy_s, ran_s, self._tick_s)
-
-    def _prices(self, price: Price, seconds: float, cpu: dict[str, float]) -> Prices:
-        """Of a CPU second of each function."""
-        known = self._intensities
-        prices = Prices(replace(price, error=self.meter.model_error))
-        if known is not None:
-            prices = Prices(replace(price, error=self.meter.model_error, uneven=known.uneven))
-            errors = known.errors(seconds, price.active_j, cpu)
-            bounded = {name: hypot(min(error, BEYOND), SAME_FUNCTION) for name, error in errors.items()}
-            prices.share_out(cpu, {name: known.weight(name) for name in cpu}, bounded)
-        return prices
 
     def _own_used(self) -> float:
         """CPU seconds of this process since it was last asked."""
@@ -337,17 +266,9 @@ class Account:
             charge_one(charged, worker.running[0], joules, hypot(doubt, variance**0.5))
         return overhead_j
 
-    def _tariffs(self, workers: list[Worker], prices: Prices) -> dict[str, tuple[float, float, float]]:
-        """By function that short calls ended of: what a CPU second of it costs."""
-        if self._intensities is None:
-            return {}
-        names = {function for worker in workers for function in worker.short}
-        return {name: per_cpu_second(prices.of(name), short=True) for name in sorted(names)}
-
     def _settle(
         self,
-        seconds: float,
-        meter_j: float,
+        interval: Interval,
         price: Price,
         charged: Charged,
         overhead_j: float,
@@ -357,15 +278,15 @@ class Account:
         before = self._held_j
         self._held_j = to_grain(sum(each.pool.joules for each in self._workers.values()) + self._unclaimed.joules)
         return Usage(
-            seconds,
+            interval.seconds,
             self.meter.provenance,
-            meter_j,
+            interval.meter_j,
             idle_j=price.idle_j,
             held_j=self._held_j,
             held_before_j=before,
             tasks=charged.tasks,
             functions=charged.functions,
-            cpu_second=per_cpu_second(replace(price, error=self.meter.model_error)),
+            cpu_second=per_cpu_second(price),
             cpu_second_of=tariffs,
         ).balanced(to_grain(charged.joules), to_grain(overhead_j))
 

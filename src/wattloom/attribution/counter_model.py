@@ -68,11 +68,6 @@ class CounterModel:
             return None
         return [each / total for each in known]
 
-    def relative_error(self, hertz: float) -> float | None:
-        """Of the last intervals in this band: error over active watts. None: there is no model."""
-        band = self._bands.get(self._band_of(hertz))
-        return None if band is None or band.weights is None else band.residual()
-
     def _band_of(self, hertz: float) -> int:
         return round(max(hertz, 0.0) / BAND_HZ)
 
@@ -118,13 +113,6 @@ class _Band:
         found = non_negative(np.vstack([rates / scale, held]), np.concatenate([watts, np.zeros(self._events)]))
         self.weights = found / scale
         self._recent_w = 0.0
-
-    def residual(self) -> float:
-        assert self.weights is not None
-        recent = list(self._seen)[-FIRST_FIT:]
-        off = sum(abs(float(np.dot(self.weights, rates)) - watts) for watts, rates in recent)
-        drawn = sum(watts for watts, _ in recent)
-        return off / drawn if drawn > 0.0 else 0.0
 
 
 def non_negative(matrix: np.ndarray, wanted: np.ndarray) -> np.ndarray:

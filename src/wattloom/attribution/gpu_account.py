@@ -5,7 +5,9 @@ shown. Used by one thread. Reads the meter and has no clock: `sample(now)` is to
 read keeps its interval open, and a count that broke off makes it unknown: no joules are invented for it.
 """
 
+from collections import deque
 from math import hypot
+from statistics import median
 from typing import Final
 
 from wattloom.attribution.gpu import DeviceInterval, DeviceUsage, Use, share_out
@@ -20,37 +22,36 @@ IDLE_SPREAD: Final = 0.3
 """Relative standard deviation of an idle figure that was not seen: the five are from 0.10 to 0.20."""
 QUIET: Final = 0.005
 """Utilisation that counts as none."""
-NEW: Final = 0.2
-"""Weight of a new look at idleness."""
+SURE: Final = 3.0
+"""Nothing is learned from joules that are less than so many standard deviations."""
+REMEMBERED: Final = 10
+"""Intervals with nothing to do that are kept: after so many a device may idle at more than it did."""
 
 
 class IdleWatts:
-    """What a device draws with nothing to do: as seen when it had nothing to do; else from its power limit.
+    """What a device draws with nothing to do: the least of the last times it had nothing to do; else from its power
+    limit.
 
-    A process that holds a context keeps many devices in a higher state; that, too, is idle: nothing runs.
+    A process that holds a context keeps many devices in a higher state; that, too, is idle: nothing runs. The least and
+    not the mean, since a device that is looked at for a moment may have been busy just before.
     """
 
-    __slots__ = ("_lowest", "_seen", "_spread")
+    __slots__ = ("_lowest", "_quiet")
 
     def __init__(self) -> None:
-        self._seen: float | None = None
-        self._spread = 0.0
+        self._quiet: deque[float] = deque(maxlen=REMEMBERED)
         self._lowest = float("inf")
 
     def learn(self, watts: float, utilisation: float | None) -> None:
         self._lowest = min(self._lowest, watts)
-        if utilisation is None or utilisation > QUIET:
-            return
-        if self._seen is None:
-            self._seen = watts
-            return
-        self._spread += NEW * (abs(watts - self._seen) - self._spread)
-        self._seen += NEW * (watts - self._seen)
+        if utilisation is not None and utilisation <= QUIET:
+            self._quiet.append(watts)
 
     def watts(self, limit_w: float | None) -> tuple[float, float]:
-        """Watts and their spread. Never more than the least that was ever drawn."""
-        if self._seen is not None:
-            return min(self._seen, self._lowest), self._spread
+        """Watts and their spread. A guess is never more than the least that was ever drawn."""
+        if self._quiet:
+            least = min(self._quiet)
+            return least, median(self._quiet) - least
         guess = self._lowest if limit_w is None else min(limit_w * IDLE_SHARE, self._lowest)
         return (guess, guess * IDLE_SPREAD) if guess < float("inf") else (0.0, 0.0)
 
@@ -97,6 +98,11 @@ class _Open:
     def utilisation(self) -> float | None:
         return self.busy_s / self.known_s if self.known_s > 0.0 else None
 
+    def activity(self, seconds: float) -> float | None:
+        """The same, or that of the processes together, if it is more: the device's own is of a moment only."""
+        device = self.utilisation()
+        return None if device is None else max(device, sum(self.used_s.values()) / seconds)
+
 
 class GpuAccount:
     """Shares out what a device meter counts. Call `sample` about once a second."""
@@ -132,8 +138,9 @@ class GpuAccount:
             return DeviceUsage(reading.uuid, seconds, None, problem="the device's count broke off")
         joules = to_grain(count.joules) - to_grain(last.joules)
         utilisation = state.utilisation()
-        state.idle.learn(joules / seconds, utilisation)
-        idle_w, idle_spread = state.idle.watts(reading.limit_w)
         spread = hypot(last.resolution_j, count.resolution_j)
+        if joules > SURE * spread:  # a counter that has not been brought up to date shows no watts
+            state.idle.learn(joules / seconds, state.activity(seconds))
+        idle_w, idle_spread = state.idle.watts(reading.limit_w)
         interval = DeviceInterval(reading.uuid, seconds, joules, spread, idle_w, idle_spread, utilisation)
         return share_out(interval, state.uses(seconds), self.meter.model_error)

@@ -47,19 +47,19 @@ PriceOf = Callable[[str], Price]
 class Prices:
     """What a CPU second of each function cost in an interval, in proportion to what it draws."""
 
-    __slots__ = ("_by_function", "_ordinary")
+    __slots__ = ("_by_function", "ordinary")
 
     def __init__(self, ordinary: Price) -> None:
-        self._ordinary = ordinary
+        self.ordinary = ordinary
         """Of whoever is not known."""
         self._by_function: dict[str, Price] = {}
 
     def of(self, function: str) -> Price:
-        return self._by_function.get(function, self._ordinary)
+        return self._by_function.get(function, self.ordinary)
 
     def share_out(self, seconds: dict[str, float], weights: dict[str, float], errors: dict[str, float]) -> None:
         """Have each pay by its weight: together they pay what they would have paid by the ordinary price."""
-        price = self._ordinary
+        price = self.ordinary
         whole = sum(weights[name] * used for name, used in seconds.items())
         if whole <= 0.0:
             return

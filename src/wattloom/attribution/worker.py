@@ -201,7 +201,7 @@ class Worker:
         for function, tariff in self.short.items():
             within[function] = within.get(function, 0.0) + tariff.seconds
         for function, seconds in self.earlier.items():
-            within[function] = max(within[function] - seconds, 0.0)
+            within[function] = max(within.get(function, 0.0) - seconds, 0.0)
         return within
 
     def close(self) -> None:

@@ -14,23 +14,19 @@ if TYPE_CHECKING:
     from wattloom.cluster.power_from_cpu import FittedCurve
 
 
-class Point(click.ParamType):
+def _points(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
     """`50=310`: watts at a load in percent."""
+    return tuple(_point(value) for value in values)
 
-    name = "load=watts"
 
-    def convert(
-        self, value: str | tuple[float, float], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, float]:
-        if isinstance(value, tuple):
-            return value
-        load, sign, watts = value.partition("=")
-        try:
-            if not sign:
-                raise ValueError
-            return float(load.strip().removesuffix("%")), float(watts.strip().removesuffix("W"))
-        except ValueError:
-            self.fail(f"{value!r} is not LOAD=WATTS, such as 50=310 (the load in percent)", param, ctx)
+def _point(value: str) -> tuple[float, float]:
+    load, sign, watts = value.partition("=")
+    try:
+        if not sign:
+            raise ValueError
+        return float(load.strip().removesuffix("%")), float(watts.strip().removesuffix("W"))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not LOAD=WATTS, such as 50=310 (the load in percent)") from None
 
 
 @click.command(short_help="Tell watts at 0, 10 ... 100% load from idle and full draw.")
@@ -38,7 +34,10 @@ class Point(click.ParamType):
 @click.option("--max", "full", type=float, metavar="W", help="Watts at the plug, at full load.")
 @click.option("--cpu", metavar="NAME", help="The processor, as /proc/cpuinfo or a data sheet writes it.")
 @click.option("--year", type=float, metavar="Y", help="When the machine came; left out: when its processor did.")
-@click.option("--point", "points", type=Point(), multiple=True, metavar="LOAD=W", help="Watts known at LOAD percent.")
+@click.option("--maker", metavar="NAME", help="Who made the machine, such as Dell, HPE, Lenovo or Fujitsu.")
+@click.option(
+    "--point", "points", callback=_points, multiple=True, metavar="LOAD=W", help="Watts known at LOAD percent."
+)
 @click.option(
     "--samples",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -50,6 +49,7 @@ def curve(
     full: float | None,
     cpu: str | None,
     year: float | None,
+    maker: str | None,
     points: tuple[tuple[float, float], ...],
     samples: Path | None,
     as_json: bool,
@@ -70,12 +70,12 @@ def curve(
     from wattloom.cli.printing import print_json
 
     if samples is not None:
-        if points or any(value is not None for value in (idle, full, cpu, year)):
+        if points or any(value is not None for value in (idle, full, cpu, year, maker)):
             raise click.UsageError("--samples learns everything from the file: leave the other options out")
         fitted = api.machine_curve_from_samples(samples)
         print_json(msgspec.to_builtins(fitted)) if as_json else _print_fitted(fitted)
         return
-    found = api.machine_curve(idle, full, cpu=cpu, year=year, points=points)
+    found = api.machine_curve(idle, full, cpu=cpu, year=year, maker=maker, points=points)
     print_json(msgspec.to_builtins(found)) if as_json else _print(found)
 
 

@@ -29,7 +29,7 @@ COMMANDS: Final = {
     "policies": "List the policies and their options.",
     "scenarios": "List, print and describe scenarios.",
     "profile": "Measure what a machine draws at each load; show and compare.",
-    "machines": "List the machines of the catalogue.",
+    "machines": "List the machines of the catalogue; tell curves of others.",
     "completion": "Print the script that completes commands in your shell.",
 }
 """Each command and its line in the help; `wattloom.cli.<name>` holds the command `<name>`."""

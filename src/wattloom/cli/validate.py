@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Hold the joules of calls against the meter.")
 def validate() -> None:
-    """Hold what is said of calls against what the meter sees."""
+    """Hold what is said of calls against what the meter sees.
+
+    \b
+    Examples:
+      wattloom validate attribution
+    """
 
 
 @validate.command(short_help="Leave one function out, and see what the meter saw less.")

@@ -1,7 +1,8 @@
 """How alike two machines are expected to be in the shape of their power curves.
 
 Owns the covariance of a Gaussian process over machines: idle ratio, full draw, generation within a line of designs,
-family and model of the processor, and the year. Needs numpy; imported only where a curve is asked for.
+family and model of the processor, the machine's maker, and the year. Needs numpy; imported only
+where a curve is asked for.
 """
 
 from typing import Any
@@ -31,14 +32,18 @@ class Kernel(msgspec.Struct, frozen=True):
     slope_v: float
     size_v: float
     size_l: float
-    twin_v: float
-    twin_l: float
-    build_v: float
-    build_l: float
-    build_full_l: float
+    maker_line_v: float
+    maker_family_v: float
+    maker_model_v: float
+    maker_line_l: float
+    maker_idle_l: float
     noise_v: float
     outlier: float
     """In training: residuals beyond so many medians count less."""
+
+    def without_maker(self) -> "Kernel":
+        """For machines whose makers are not told: everything else has to explain what there is."""
+        return msgspec.structs.replace(self, maker_line_v=0.0, maker_family_v=0.0, maker_model_v=0.0)
 
 
 class Situations(msgspec.Struct, frozen=True):
@@ -53,6 +58,7 @@ class Situations(msgspec.Struct, frozen=True):
     line: Matrix
     family: Matrix
     model: Matrix
+    maker: Matrix
 
     def of(self, rows: Any) -> "Situations":
         return Situations(*(getattr(self, name)[rows] for name in self.__struct_fields__))
@@ -75,9 +81,9 @@ def covariance(a: Situations, b: Situations, kernel: Kernel) -> Matrix:
     total += kernel.family_v * family * np.exp(-idle / kernel.family_idle_l)
     total += kernel.size_v * family * np.exp(-both / kernel.size_l)
     total += kernel.model_v * model * np.exp(-idle / kernel.model_idle_l - full / kernel.model_full_l)
-    total += kernel.twin_v * model * np.exp(-both / kernel.twin_l)
-    built = np.exp(-generations / kernel.build_l - full / kernel.build_full_l - idle / kernel.idle_l)
-    result: Matrix = total + kernel.build_v * line * built
+    near = np.exp(-idle / kernel.maker_idle_l)
+    kin = kernel.maker_line_v * line * np.exp(-generations / kernel.maker_line_l) + kernel.maker_family_v * family
+    result: Matrix = total + _same(a.maker, b.maker) * (near * kin + kernel.maker_model_v * model)
     return result
 
 

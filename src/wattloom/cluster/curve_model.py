@@ -15,12 +15,15 @@ import msgspec
 import numpy as np
 
 from wattloom.cluster.curve_kernel import Kernel, Matrix, Situations, covariance
-from wattloom.cluster.processors import Known, known_processors, named
+from wattloom.cluster.processors import Known, known_processors, maker_of, named
 from wattloom.errors import InputError
 
 LOADS: Final = tuple(range(0, 101, 10))
 INNER: Final = 9
 """Levels between idle and full load."""
+FLOOR: Final = 0.7
+"""Shapes are compared as logarithms of what is drawn above this share of idle, over the same at full load. Machines of
+one processor differ most in how deep they sleep; this was the best share for results before 2020."""
 WITHIN_90: Final = 1.645
 """Standard deviations around the mean that hold 90% of a normal distribution."""
 POINT_ERROR: Final = 1e-7
@@ -30,7 +33,7 @@ Nearness = Literal["same processor", "same family", "newer than all", "no proces
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """How far the model was off for machines it had not seen, in logarithms of watts."""
+    """How far the model was off for machines it had not seen, in logarithms as in `FLOOR`."""
 
     covariance: list[list[float]]
     alone: float
@@ -48,9 +51,12 @@ class CurveModel(msgspec.Struct, frozen=True):
     lines: list[str]
     families: list[str]
     models: list[str]
+    makers: list[str]
     situations: dict[str, list[float]]
     mean: list[float]
-    weights: list[list[float]]
+    weights: bytes
+    """One row of nine for each situation, as little-endian 32-bit floats: they nearly cancel, so digits matter."""
+    weights_without_maker: bytes
     spreads: dict[str, Spread]
     latest: float
     """The year up to which it has seen machines."""
@@ -91,6 +97,7 @@ def curve(
     *,
     cpu: str | None = None,
     year: float | None = None,
+    maker: str | None = None,
     points: Mapping[float, float] | None = None,
     model: CurveModel | None = None,
 ) -> Curve:
@@ -101,7 +108,7 @@ def curve(
     full_w = _end("max", full_w, 100.0, given)
     ends, assumed, scale = _ends(idle_w, full_w, cpu)
     _check(ends, given, year)
-    logs, sure = shape(model, ends, cpu, year, given)
+    logs, sure = shape(model, situation(model, ends, cpu, year, maker), nearness(model, cpu), ends, given)
     watts, low, high, spread = _in_watts(ends, logs, sure, given, scale)
     who = named(cpu)
     return Curve(
@@ -124,36 +131,50 @@ def curve(
 def nearness(model: CurveModel, cpu: str | None) -> Nearness:
     """What the model has seen of this processor."""
     who = named(cpu)
-    if who.model in model.models:
+    if who.model and who.model in model.models:
         return "same processor"
-    if who.family in model.families:
+    if who.family and who.family in model.families:
         return "same family"
-    return "newer than all" if who.line in model.lines else "no processor"
+    return "newer than all" if who.line and who.line in model.lines else "no processor"
 
 
 def shape(
-    model: CurveModel, ends: tuple[float, float], cpu: str | None, year: float | None, points: Mapping[float, float]
+    model: CurveModel,
+    asked: Situations,
+    near: Nearness,
+    ends: tuple[float, float],
+    points: Mapping[float, float],
 ) -> tuple[Matrix, Matrix]:
-    """Logarithms of watts over full draw at 10 ... 90%, and their standard deviations."""
-    asked = situation(model, ends, cpu, year)
-    seen, weights = _learned(model)
-    mean = np.array(model.mean) + (covariance(asked, seen, model.kernel) @ weights)[0]
-    held = model.spreads[nearness(model, cpu)]
-    return through(mean, held, log(ends[0] / ends[1]), {load: log(w / ends[1]) for load, w in points.items()})
+    """Logarithms, as in `FLOOR`, at 10 ... 90%, and their standard deviations."""
+    told = bool(asked.maker[0] >= 0)
+    kernel = model.kernel if told else model.kernel.without_maker()
+    packed = model.weights if told else model.weights_without_maker
+    weights = np.frombuffer(packed, dtype="<f4").astype(np.float64).reshape(-1, INNER)
+    mean = np.array(model.mean) + (covariance(asked, _seen(model), kernel) @ weights)[0]
+    held = model.spreads[near if told else f"{near}, maker unknown"]
+    return through(mean, held, above_floor(ends[0], ends), {load: above_floor(w, ends) for load, w in points.items()})
 
 
-def situation(model: CurveModel, ends: tuple[float, float], cpu: str | None, year: float | None) -> Situations:
+def above_floor(watts: float, ends: tuple[float, float]) -> float:
+    """The logarithm that shapes are compared by."""
+    floor = FLOOR * ends[0]
+    return log((watts - floor) / (ends[1] - floor))
+
+
+def situation(
+    model: CurveModel, ends: tuple[float, float], cpu: str | None, year: float | None, maker: str | None
+) -> Situations:
     """The machine as the kernel sees it. Later years than the model has seen count as the year after its last."""
     who = named(cpu)
     when = min(year or who.year or model.latest - 2.0, model.latest + 1.0)
     born = min(who.year or when, model.latest + 1.0)
     codes = (_code(model.lines, who.line), _code(model.families, who.family), _code(model.models, who.model))
-    row = (log(ends[0] / ends[1]), log(ends[1]), when, born, *codes)
+    row = (log(ends[0] / ends[1]), log(ends[1]), when, born, *codes, _code(model.makers, maker_of(maker)))
     return Situations(*(np.array([value]) for value in row))
 
 
 def through(mean: Matrix, held: Spread, idle: float, points: Mapping[float, float]) -> tuple[Matrix, Matrix]:
-    """The mean bent through points (percent: logarithm of watts over full), and what spread that leaves."""
+    """The mean bent through points (percent: their logarithm), and what spread that leaves."""
     spread = np.array(held.covariance)
     if not points:
         return mean, held.alone * np.sqrt(np.diag(spread))
@@ -165,9 +186,8 @@ def through(mean: Matrix, held: Spread, idle: float, points: Mapping[float, floa
     return mean + gain @ off, held.with_points * np.sqrt(np.maximum(left, 0.0))
 
 
-def _learned(model: CurveModel) -> tuple[Situations, Matrix]:
-    seen = Situations(*(np.array(model.situations[name]) for name in Situations.__struct_fields__))
-    return seen, np.array(model.weights)
+def _seen(model: CurveModel) -> Situations:
+    return Situations(*(np.array(model.situations[name]) for name in Situations.__struct_fields__))
 
 
 def _reading(load: float) -> list[float]:
@@ -180,11 +200,12 @@ def _in_watts(
 ) -> tuple[list[float], list[float], list[float], list[float]]:
     idle, full = ends
     pinned = {0.0: idle, 100.0: full, **points}
-    rough = [idle, *(full * np.exp(logs)), full]
+    floor = FLOOR * idle
+    rough = [idle, *(floor + (full - floor) * np.exp(logs)), full]
     watts = _rising([pinned.get(float(load), float(value)) for load, value in zip(LOADS, rough, strict=True)], pinned)
     relative = [0.0 if float(load) in pinned else float(sd) for load, sd in zip(LOADS, (0.0, *sure, 0.0), strict=True)]
-    both = [(one * one + scale * scale) ** 0.5 for one in relative]
-    spread = [w * sd for w, sd in zip(watts, both, strict=True)]
+    own = [(w - floor) * sd for w, sd in zip(watts, relative, strict=True)]
+    spread = [((w * scale) ** 2 + sd * sd) ** 0.5 for w, sd in zip(watts, own, strict=True)]
     bound = (0.0, float("inf")) if scale else ends
     low = [max(bound[0], w - WITHIN_90 * s) for w, s in zip(watts, spread, strict=True)]
     high = [min(bound[1], w + WITHIN_90 * s) for w, s in zip(watts, spread, strict=True)]
@@ -204,7 +225,7 @@ def _rising(watts: list[float], pinned: Mapping[float, float]) -> list[float]:
 
 
 def _code(names: list[str], name: str) -> float:
-    return float(names.index(name)) if name in names else -1.0
+    return float(names.index(name)) if name and name in names else -1.0
 
 
 # -- what was given ----------------------------------------------------------------------------------------------------

@@ -73,6 +73,15 @@ LINES: Final = (
 )
 
 
+MAKERS: Final = (
+    *("acer", "apple", "asus", "cisco", "colfax", "dell", "depo", "fujitsu", "gigabyte", "h3c", "hitachi", "hpe"),
+    *("huawei", "ibm", "inspur", "intel", "lenovo", "nec", "nettrix", "nokia", "powerleader", "quanta", "sgi", "sugon"),
+    *("sun", "supermicro", "tyan", "uniwide", "verari", "xslab", "zt"),
+)
+"""Of whole machines."""
+_MAKERS: Final = {"hewlett": "hpe", "hp": "hpe", "super": "supermicro", "giga-byte": "gigabyte", "xfusion": "huawei"}
+
+
 class Named(msgspec.Struct, frozen=True):
     """What a processor's name says."""
 
@@ -111,6 +120,7 @@ def model_slug(name: str) -> str:
     return re.sub(r"\be-e-", "e-", re.sub(r"[^a-z0-9]+", "-", plain)).strip("-")
 
 
+@cache
 def named(name: str | None) -> Named:
     """What the name of a processor says of it."""
     model = model_slug(name or "")
@@ -120,6 +130,18 @@ def named(name: str | None) -> Named:
     if family is not None:
         return Named(model, family.name, family.line, family.year)
     return Named(model, "", next((line for line, names in LINES if re.search(names, model)), ""))
+
+
+def maker_of(text: str | None) -> str:
+    """The maker of a machine by the first word known: `Hewlett Packard Enterprise ProLiant` is `hpe`; else empty."""
+    words: list[str] = re.findall(r"[a-z0-9-]+", (text or "").lower())
+    for word in words:
+        known = _MAKERS.get(word, word)
+        if known in MAKERS:
+            return known
+        if known.startswith("asus"):
+            return "asus"
+    return ""
 
 
 @cache

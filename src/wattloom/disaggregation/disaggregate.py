@@ -76,16 +76,17 @@ def disaggregate(
     wanted = wanted or Wanted()
     found = readings(time, watts)
     shown = updates(found)
+    span = float(found.time[0]), float(found.time[-1])
     rows, together = grouped(shown, MOST_ROWS)
     coarse = rows.every / STEPS_A_ROW if together > 1 else 0.0
-    over = activity(calls, functions, float(found.time[0]), float(found.time[-1]), found.every, coarse)
+    over = activity(calls, functions, *span, found.every, coarse)
     room = cores.shared_cores(calls, over)
     used = over if room is None else cores.slowed(over, room)
     response = _response(shown, calls, used, room, wanted)
-    problem, best = pilot(_problem(shown, used, response, wanted))
+    problem, best = pilot(_problem(shown, span, used, response, wanted))
     if together == 1:
         response = _refined(shown, problem, best, response, wanted)
-        again = _problem(shown, used, response, wanted)
+        again = _problem(shown, span, used, response, wanted)
         problem, _ = pilot(replace(again, noise_w=problem.noise_w, memory=problem.memory))
     return _Count(found, calls, over, used, response, room, choose(problem, few=together > 1)).all()
 
@@ -100,7 +101,7 @@ def _response(found: Readings, calls: Calls, used: Activity, room: float | None,
     return find_response(time, found.watts[part], used, found.every, wanted.lag_s)
 
 
-def _problem(found: Readings, over: Activity, response: Response, wanted: Wanted) -> Problem:
+def _problem(found: Readings, span: tuple[float, float], over: Activity, response: Response, wanted: Wanted) -> Problem:
     rows, together = grouped(found, MOST_ROWS)
     wide = Response(response.lag, response.window + (together - 1) * found.every, response.fading)
     reading = Reading(over, rows.time, wide)
@@ -112,7 +113,7 @@ def _problem(found: Readings, over: Activity, response: Response, wanted: Wanted
         weight=np.ones(len(rows.watts)),
         over=over,
         reading=reading,
-        drift=_knots(rows.time),
+        drift=_knots(rows.time, *span),
         drift_w=0.02 * scale + 1e-3,
         idle=_idle(rows.watts, running, scale, wanted.idle_w),
         awake_w=0.15 * scale,
@@ -127,18 +128,20 @@ def _problem(found: Readings, over: Activity, response: Response, wanted: Wanted
 
 def _refined(found: Readings, problem: Problem, best: Fit, response: Response, wanted: Wanted) -> Response:
     """The response again, from what functions drew under the best curve so far."""
-    _, slopes = steps_of(problem, best.shape, best.weights(problem.functions), True)
+    drawn, slopes = steps_of(problem, best.shape, best.weights(problem.functions), True)
     assert slopes is not None
-    columns = np.column_stack([slopes, np.minimum(problem.over.total, 1.0)])
+    # Around a bent curve, power is what was drawn and changes along the slopes: the slopes alone are another machine.
+    around = [] if best.shape.linear else [drawn]
+    columns = np.column_stack([*around, slopes, np.minimum(problem.over.total, 1.0)])
     part = lively(found.time, problem.over)
     watts = problem.watts[part]
     return refine_response(found.time[part], watts, problem.over, columns, response, wanted.lag_s, problem.memory)
 
 
-def _knots(time: Array) -> Array:
-    """Columns of a line with bends every few minutes."""
-    count = int(np.clip((time[-1] - time[0]) / DRIFT_KNOT_S + 1, 2, MOST_KNOTS))
-    knots = np.linspace(time[0], time[-1], count)
+def _knots(time: Array, first: float, last: float) -> Array:
+    """Columns of a line from first to last with bends every few minutes."""
+    count = int(np.clip((last - first) / DRIFT_KNOT_S + 1, 2, MOST_KNOTS))
+    knots = np.linspace(first, last, count)
     return np.column_stack([np.interp(time, knots, row) for row in np.eye(count)])
 
 
@@ -150,7 +153,7 @@ def _idle(watts: Array, running: Array, scale: float, known: float | None) -> tu
     if quiet.sum() >= 3:
         return float(np.median(watts[quiet])), 0.3 * scale
     low = float(np.percentile(watts, 1.0))
-    return max(0.3 * low, low - 0.5 * scale), 0.5 * scale
+    return max(0.3 * low, low - 0.5 * scale), max(0.5 * scale, 0.25 * low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +194,7 @@ class _Count:
         """Marginal and full joules, a row each, and idle joules in a third."""
         functions = counting.problem.functions
         weights = values[FIXED : FIXED + functions]
-        idle = values[0] + _knots(self.found.time) @ values[FIXED + functions :]
+        idle = values[0] + self._drift() @ values[FIXED + functions :]
         active = (self.found.watts - idle) * self.found.stands_for
         ours = shares(np.where(seen.sum(axis=1, keepdims=True) > QUIET, seen, 0.0), weights)
         total = float(idle @ self.found.stands_for)
@@ -210,10 +213,13 @@ class _Count:
             squares += (self._both(counting, seen, fit, values) - middle) ** 2
         return np.asarray(np.sqrt(squares / draws + (MISFIT * middle) ** 2))
 
+    def _drift(self) -> Array:
+        return _knots(self.found.time, float(self.found.time[0]), float(self.found.time[-1]))
+
     def _idle_watts(self) -> Array:
         functions = self.over.level.shape[1]
         values = np.asarray(sum(w * f.values for w, f in zip(self.chosen.weights, self.chosen.fits, strict=True)))
-        return np.asarray(values[0] + _knots(self.found.time) @ values[FIXED + functions :])
+        return np.asarray(values[0] + self._drift() @ values[FIXED + functions :])
 
     def _result(self, inside: NDArray[np.bool_], middle: Array, off: Array, idle: Array, seen: Array) -> Disaggregated:
         best = self.chosen.best
@@ -234,7 +240,7 @@ class _Count:
             idle_spread=float(off[2][0]),
             meter_j=self.found.joules,
             unclaimed_j=float(((self.found.watts - idle) * stands_for)[nobody].sum()),
-            lag_s=self.response.lag,
+            lag_s=self.response.behind(self.found.every),
             window_s=self.response.window,
             fading_s=self.response.fading,
             gap_s=self.found.gap_s,

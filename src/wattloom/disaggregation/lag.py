@@ -15,7 +15,7 @@ from wattloom.disaggregation.activity import Activity, Array, of_levels
 from wattloom.disaggregation.noise import fresh
 from wattloom.disaggregation.response import Reading, Response
 
-EARLIEST_S: Final = -3.0
+EARLIEST_S: Final = -6.0
 LATEST_S: Final = 10.0
 LONGEST_S: Final = 12.0
 USUAL_S: Final = 1.5
@@ -39,8 +39,8 @@ def find_response(time: Array, watts: Array, over: Activity, every: float, lag: 
     middles = np.arange(EARLIEST_S, max(LATEST_S, 2 * every) + step, step)
     best: dict[bool, list[tuple[float, Response]]] = {False: [], True: []}
     for window, fading in {(every, 0.0), (3.0, 0.0), (min(0.1, every), 0.0), (every, 1.0), (every, 3.0)}:
-        lags = middles - fading if lag is None else [lag]
-        tried = [Response(float(at), window, fading) for at in lags]
+        behind = middles - fading + every / 2 if lag is None else [lag]
+        tried = [Response.with_lag(float(at), window, fading, every) for at in behind]
         best[fading > 0].append(min(((search.score(each), each) for each in tried), key=_first))
     starts = [min(each, key=_first) for each in best.values()]
     return _simplest([search.refined(each, step / 2) for each in starts])
@@ -52,8 +52,9 @@ def refine_response(
     """A found response once more, now that curve and noise are known. `columns`: what functions drew in each step."""
     every = float(np.median(np.diff(time)))
     search = _Search(time, watts, over, columns, every, known, memory)
-    plain = Response(response.lag + (response.fading if known is None else 0.0), response.window)
-    starts = [plain, response if response.fading else Response(response.lag - 0.5, response.window, 0.5)]
+    less, more = (response.fading, 0.5) if known is None else (0.0, 0.0)
+    plain = Response(response.lag + less, response.window)
+    starts = [plain, response if response.fading else Response(response.lag - more, response.window, 0.5)]
     return _simplest([search.refined((search.score(each), each), FIRST_STEP_S) for each in starts])
 
 
@@ -127,11 +128,14 @@ class _Search:
             Response(at.lag + late, max(at.window + wide, 0.1), max(at.fading + fade, 0.0))
             for late, wide, fade in product(lags, (0.0, step, -step), fadings)
         }
+        if self.known is not None:
+            made = {Response.with_lag(self.known, each.window, each.fading, self.every) for each in made}
         return [each for each in sorted(made, key=astuple) if self._sensible(each) and each != at]
 
     def _sensible(self, at: Response) -> bool:
         late = max(LATEST_S, 2 * self.every)
-        return EARLIEST_S <= at.lag <= late and at.window <= max(LONGEST_S, self.every) and at.fading <= MOST_FADING_S
+        soon_enough = self.known is not None or EARLIEST_S - self.every <= at.lag <= late
+        return soon_enough and at.window <= max(LONGEST_S, self.every) and at.fading <= MOST_FADING_S
 
 
 def _few(level: Array) -> Array:

@@ -23,6 +23,17 @@ class Response:
     window: float
     fading: float = 0.0
 
+    def behind(self, every: float) -> float:
+        """The lag as it is reported: how old the middle of the newest second (or interval) is that a reading shows.
+
+        Some meters name a mean by its begin and some by its end; so this is half an interval off at most."""
+        return self.lag + min(self.window, every) / 2
+
+    @staticmethod
+    def with_lag(behind: float, window: float, fading: float, every: float) -> "Response":
+        """One whose reported lag is this."""
+        return Response(behind - min(window, every) / 2, window, fading)
+
     @property
     def centre(self) -> float:
         """How much older the middle of what a reading shows is than the reading."""

@@ -204,6 +204,7 @@ class Dispatcher(Hearing):
     def _begin(self) -> None:
         self._join()
         if self._desk is not None:
+            self._now = monotonic() - self._began  # of the reading, not of the executor's first moment
             self._desk.begin(self._now)
 
     def _join(self) -> None:
@@ -277,7 +278,9 @@ class Dispatcher(Hearing):
             self.look_after_workers(now)
         desk = self._desk
         if desk is not None and desk.due is not None and desk.due <= now:
-            self._read_meter(desk, now)
+            # Commands may have taken a while: joules belong to the time at which they are counted.
+            self._now = monotonic() - self._began
+            self._read_meter(desk, self._now)
 
     def _read_meter(self, desk: Desk, now: float) -> None:
         interval = self._books.engine.policy.reading_interval_s

@@ -26,8 +26,8 @@ from wattloom.metering.this_machine import this_machine
 
 ROUNDS: Final = 3
 REST_S: Final = 1.0
-"""Before each round, to see what the machine draws without us."""
-LEAST_ARM_S: Final = 1.0
+"""At most, before each round, to see what the machine draws without us."""
+LEAST_ARM_S: Final = 0.5
 TRIES: Final = 3
 WORTH: Final[dict[Provenance, str]] = {
     "measured": "The meter is a measurement of its own, so this tells how far shares by CPU time and learned intensity "
@@ -115,13 +115,14 @@ def validate_attribution(
             workers, meter=theirs, journal=f"{folder}/journal.db", initializer=initializer, initargs=initargs
         ) as executor,
     ):
-        arm_s = max(seconds / (rounds * (len(functions) + 1.0)) - REST_S / (len(functions) + 1.0), LEAST_ARM_S)
+        rest_s = min(REST_S, seconds / (4.0 * rounds))
+        arm_s = max((seconds / rounds - rest_s) / (len(functions) + 1.0), LEAST_ARM_S)
         plan = _plan(executor, functions, arm_s)
         arms: list[list[_Arm]] = []
         idle: list[tuple[float, float]] = []
         total = rounds * (len(functions) + 1)
         for number in range(rounds):
-            idle.append(_rest(ours))
+            idle.append(_rest(ours, rest_s))
             arms.append([])
             for left_out in (None, *names):
                 arms[-1].append(_run(executor, ours, plan, left_out, number))
@@ -181,10 +182,10 @@ def _order(plan: dict[str, tuple[Function, int]], seed: int) -> Iterator[tuple[s
     return iter(calls)
 
 
-def _rest(meter: Meter) -> tuple[float, float]:
+def _rest(meter: Meter, rest_s: float) -> tuple[float, float]:
     """Watts and busy cores with nothing to do."""
     began, busy = _read(meter), busy_seconds(PROC) or 0.0
-    time.sleep(REST_S)
+    time.sleep(rest_s)
     ended = _read(meter)
     seconds = ended[0] - began[0]
     return (ended[1] - began[1]) / seconds, max((busy_seconds(PROC) or 0.0) - busy, 0.0) / seconds

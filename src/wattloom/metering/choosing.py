@@ -9,8 +9,9 @@ lost in its second; for the total of an hour it is the better one. Meters of dev
 chosen for it, nor is one that is to be named.
 """
 
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -20,7 +21,11 @@ from wattloom.errors import InputError
 from wattloom.metering import estimate
 from wattloom.metering.allowing import split
 from wattloom.metering.asking import problem, problems
+from wattloom.metering.likely import may_be_chosen
 from wattloom.metering.protocol import Meter, Quantity, only_named, period_s
+
+if TYPE_CHECKING:
+    from wattloom.metering.devices import DeviceMeter
 
 GROUP: Final = "wattloom.meters"
 BEST_FIRST: Final[tuple[Provenance, ...]] = ("measured", "modelled", "estimated")
@@ -53,15 +58,26 @@ def choose_meter(profile: MachineProfile, name: str = "", purpose: Purpose = "ca
     """The meter that was named, or the best that works here. Raises InputError if the named one does not work."""
     if name:
         return _named(name, profile)
-    made = [meter for meter in _all(profile).values() if not isinstance(meter, str)]
+    found = {name: entry for name, entry in _entries().items() if may_be_chosen(entry)}
+    made = [meter for meter in _all(profile, found).values() if not isinstance(meter, str)]
     fit = sorted(filter(_may_be_chosen, made), key=lambda meter: _worse(meter, purpose))
     # Whether one works may take asking over a network: no more are asked than need be.
     return next((meter for meter in fit if not problem(meter)), None) or estimate.for_machine(profile)
 
 
+def device_meters(profile: MachineProfile) -> "list[DeviceMeter]":
+    """The meters of accelerators that work here and tell of single devices."""
+    from wattloom.metering.devices import DeviceMeter
+
+    made = _all(profile, _entries())
+    beside = {name: meter for name, meter in made.items() if isinstance(meter, DeviceMeter) and _is_beside(meter)}
+    lacks = problems(beside)
+    return [meter for name, meter in beside.items() if not lacks[name]]
+
+
 def meters(profile: MachineProfile) -> list[MeterInfo]:
     """Every installed meter, by name. All are asked at the same time."""
-    made = _all(profile)
+    made = _all(profile, _entries())
     sound = {name: meter for name, meter in made.items() if not isinstance(meter, str)}
     lacks = problems(sound)
     fit = [(_worse(sound[name], "calls"), name) for name in sound if not lacks[name] and _may_be_chosen(sound[name])]
@@ -76,7 +92,11 @@ def meters(profile: MachineProfile) -> list[MeterInfo]:
 
 def _may_be_chosen(meter: Meter) -> bool:
     """For the whole machine, without being named."""
-    return meter.quantity != "device" and not only_named(meter)
+    return not _is_beside(meter) and not only_named(meter)
+
+
+def _is_beside(meter: Meter) -> bool:
+    return meter.quantity == "device"
 
 
 def _worse(meter: Meter, purpose: Purpose) -> tuple[int, bool, bool, str]:
@@ -106,9 +126,9 @@ def _entries() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def _all(profile: MachineProfile) -> dict[str, Meter | str]:
-    """Every installed meter, or what is wrong with it."""
-    return {name: _made(entry, profile) for name, entry in _entries().items()}
+def _all(profile: MachineProfile, entries: Mapping[str, EntryPoint]) -> dict[str, Meter | str]:
+    """Every one of these meters, or what is wrong with it."""
+    return {name: _made(entry, profile) for name, entry in entries.items()}
 
 
 def _made(entry: EntryPoint, profile: MachineProfile) -> Meter | str:

@@ -69,7 +69,7 @@ SIZE: Final = 0.5
 class Match(msgspec.Struct, frozen=True):
     """What a machine's curve was taken from."""
 
-    by: Literal["catalogue", "processor", "family", "kind"]
+    by: Literal["profile", "catalogue", "processor", "family", "kind"]
     name: str
     idle_w: float
     """Of one package where `by` is not the catalogue."""
@@ -100,10 +100,12 @@ def relations(model: str, cores: int, without: str = "") -> Match:
 
 
 def match_of(profile: MachineProfile) -> Match:
-    """What the curve of a profile made by `with_curve` was taken from."""
+    """What the curve of this machine's profile was taken from."""
     name = re.sub(r"-\d+vcpu$", "", profile.name)
-    if profile.provenance == "modelled":
+    if profile.watts and profile.provenance != "estimated":
         idle, full = profile.watts[0][1], profile.watts[-1][1]
+        if profile.provenance == "measured":
+            return Match("profile", profile.name, idle, full - idle, THIS_MACHINE, 1)
         return Match("catalogue", profile.name, idle, full - idle, SAME_MODEL, 1)
     known = _known(name)
     if known is None:

@@ -16,11 +16,11 @@ import msgspec
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.metering.allowing import missing
+from wattloom.metering.configured import settings_here
 from wattloom.metering.count import Limits
 from wattloom.metering.counters import Counters, Raw
 from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.protocol import Quantity, Sample
-from wattloom.settings import load_settings
 
 FILE: Final = "wattloom.json"
 COUNTER: Final = Path("intel-rapl:0") / "energy_uj"
@@ -113,7 +113,9 @@ class HostShare:
 
     def _here(self, host_s: float, now: float) -> float:
         """The host's time on our clock. The reading that came through fastest shows best how far they are apart."""
-        if host_s > self._last_s:
+        if host_s < self._last_s:  # a clock that was set back: a bare counter has the file's time, and no better one
+            self._ahead.clear()
+        if host_s != self._last_s:
             self._last_s = host_s
             self._ahead.append(now - host_s)
         time = host_s + min(self._ahead)
@@ -143,7 +145,7 @@ def _raw(found: Shared) -> dict[str, Raw]:
 
 def for_machine(profile: MachineProfile) -> HostShare:
     """The entry point: where the settings say, else at the usual places."""
-    given = load_settings().host_share.path
+    given = settings_here().host_share.path
     return HostShare(Path(given) if given else None)
 
 

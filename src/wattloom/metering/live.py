@@ -9,6 +9,7 @@ import msgspec
 
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.metering.protocol import Meter, Quantity, Sample, zones
+from wattloom.metering.readings import asked
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -45,10 +46,7 @@ class Live:
     def read(self, now: float) -> Reading:
         """To be called with times that rise."""
         self._began = now if self._began is None else self._began
-        try:
-            answer = self._meter.read(now)
-        except Exception as problem:  # anybody's meter
-            answer = Unknown(f"the meter failed: {type(problem).__name__}: {problem}")
+        answer = asked(self._meter, now)
         if isinstance(answer, Unknown):
             return self._reading(now, problem=answer.reason)
         last, parts = self._last, {zone.name: zone.joules for zone in zones(self._meter)}

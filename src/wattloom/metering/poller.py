@@ -88,8 +88,10 @@ class Poller:
     # -- the thread's own --------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._ended:
+        while True:
             self._wake.clear()
+            if self._ended:  # looked at after the mark is cleared, so that no end is missed
+                break
             with self._turn:
                 self._begun += 1
             self._ask()

@@ -80,10 +80,13 @@ class ReportFile:
     def _new_lines(self) -> tuple[list[bytes], float]:
         with open(self._path, "rb") as file:
             found = os.fstat(file.fileno())
-            if found.st_ino != self._inode or found.st_size < self._position:
+            anew = found.st_ino != self._inode or found.st_size < self._position
+            if anew:
                 self._inode, self._rest = found.st_ino, b""
                 self._position = max(found.st_size - LOOK_BACK, 0)
             file.seek(self._position)
+            if anew and self._position:  # in the middle of a line, most likely
+                self._position += len(file.readline())
             fresh = file.read(MOST_BYTES)
         self._position += len(fresh)
         *lines, self._rest = (self._rest + fresh).split(b"\n")

@@ -28,26 +28,27 @@ _BUSY: Final = (1, 2, 3, 6, 7)
 def busy_seconds(proc: Path, cpus: Collection[int] | None = None) -> float | None:
     """CPU seconds that were busy since boot, of all CPUs or of some."""
     try:
-        text = _machine_stat() if proc == PROC else (proc / "stat").read_bytes()
+        text = machine_stat() if proc == PROC else (proc / "stat").read_bytes()
         if cpus is None:
-            return _busy_ticks(text[: text.index(b"\n")]) / USER_HZ
+            return busy_ticks(text[: text.index(b"\n")]) / USER_HZ
         wanted = {b"cpu%d" % cpu for cpu in cpus}
         lines = text[: text.index(b"\nintr") if b"\nintr" in text else len(text)].split(b"\n")
-        found = [_busy_ticks(line) for line in lines if line.partition(b" ")[0] in wanted]
+        found = [busy_ticks(line) for line in lines if line.partition(b" ")[0] in wanted]
     except (OSError, ValueError, IndexError):
         return None
     return sum(found) / USER_HZ if len(found) == len(wanted) else None
 
 
-def _busy_ticks(line: bytes) -> int:
+def busy_ticks(line: bytes) -> int:
+    """Of a line `cpu` or `cpu0` of /proc/stat. ValueError, IndexError: it is none."""
     fields = line.split()
     if not fields[0].startswith(b"cpu"):
         raise ValueError("not a line of CPU times")
     return sum(int(fields[index]) for index in _BUSY)
 
 
-def _machine_stat() -> bytes:
-    """The machine's own, which stays open."""
+def machine_stat() -> bytes:
+    """The machine's own /proc/stat, which stays open."""
     if not _OPEN:
         _OPEN.append(os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC))
     return os.pread(_OPEN[0], STAT_BYTES, 0)
@@ -56,7 +57,7 @@ def _machine_stat() -> bytes:
 def process_seconds(folder: Path) -> float | None:
     """CPU seconds of a process, all its threads, those that have ended too. None: it is gone."""
     if folder.parent == PROC:
-        return time.process_time() if folder.name == "self" else _clock(folder.name)
+        return time.process_time() if folder.name == "self" else process_clock(int(folder.name))
     fields = _stat(folder)
     if fields is None:
         return None
@@ -77,10 +78,10 @@ def family_seconds(folder: Path) -> float | None:
     return None if own is None or children is None else own + children
 
 
-def _clock(pid: str) -> float | None:
+def process_clock(pid: int) -> float | None:
     """A process's CPU clock: its number is made from the process's (see clock_getcpuclockid in the C library)."""
     try:
-        return time.clock_gettime((~int(pid) << 3) | CPU_CLOCK)
+        return time.clock_gettime((~pid << 3) | CPU_CLOCK)
     except OSError:
         return None
 

@@ -18,10 +18,10 @@ from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.errors import InputError
 from wattloom.metering.allowing import missing, setting
+from wattloom.metering.configured import settings_here
 from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.integrated import LEAST_J, NOISE, STEP
 from wattloom.metering.protocol import Quantity, Sample
-from wattloom.settings import load_settings
 
 MOST_W: Final = 20_000.0
 GAP_S: Final = 10.0
@@ -174,5 +174,5 @@ def _at(tape: Tape, now: float, time: float) -> Sample | Unknown:
 
 def for_machine(profile: MachineProfile) -> Recording:
     """The entry point: the file that the settings name."""
-    given = load_settings().recording
+    given = settings_here().recording
     return Recording(Path(given.path) if given.path else None, given.quantity)

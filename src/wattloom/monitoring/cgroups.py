@@ -4,6 +4,7 @@ Owns how version 1, version 2 and both side by side are read. A group that is go
 """
 
 import os
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ class ControlGroups:
         self._file = "cpuacct.usage" if self._first else "cpu.stat"
         self._settings = _first_there(root / "cpu", root / "cpu,cpuacct") if self._first else second
         self._open: dict[str, int] = {}
+        weakref.finalize(self, _close_all, self._open)
 
     def paths(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Of /proc/<pid>/cgroup: the path that counts CPU time, and the other ones."""
@@ -54,10 +56,6 @@ class ControlGroups:
         descriptor = self._open.pop(path, None)
         if descriptor is not None:
             os.close(descriptor)
-
-    def close(self) -> None:
-        for path in list(self._open):
-            self.forget(path)
 
     def reserved(self, path: str) -> float | None:
         """Cores set aside for a group: what Kubernetes requested for it (kept as weight), else its quota."""
@@ -103,6 +101,12 @@ class ControlGroups:
             limit, period_us = file.read().split()
             return None if limit == b"max" else int(limit) / int(period_us)
         return None
+
+
+def _close_all(descriptors: dict[str, int]) -> None:
+    """Whoever drops the groups need not think of them."""
+    while descriptors:
+        os.close(descriptors.popitem()[1])
 
 
 def _first_there(*folders: Path) -> Path | None:

@@ -6,6 +6,7 @@ Owns the server and its pages: `/metrics`, `/healthz`, and `/` which names them.
 
 import socket
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from threading import BoundedSemaphore, Thread
 from time import monotonic
 from typing import Any, Final
@@ -66,7 +67,8 @@ class Exporter:
 
     def stop(self) -> None:
         """No more answers; those under way are given."""
-        self._server.shutdown()
+        if self._thread.is_alive():  # a server that never served would be waited for without end
+            self._server.shutdown()
         self._server.server_close()
         self._watcher.stop()
 
@@ -90,9 +92,10 @@ class Exporter:
 
     def answer(self, path: str, authorization: str | None, accept: str) -> tuple[int, str, bytes]:
         """Status, type and body."""
-        if path == "/healthz":  # tells nothing that needs a token
-            return (503, TEXT, self.failure.encode()) if self.failure else (200, TEXT, b"ok\n")
-        if not self._access.admits(authorization):
+        admitted, failure = self._access.admits(authorization), self.failure
+        if path == "/healthz":  # whether it is well, everybody may know; why not, may hold more
+            return (503, TEXT, failure.encode() if admitted else b"not well\n") if failure else (200, TEXT, b"ok\n")
+        if not admitted:
             return 401, TEXT, b"a token is needed: Authorization: Bearer TOKEN\n"
         if path == "/metrics":
             body, kind = text_of(self._registry, accept)
@@ -139,6 +142,10 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int]) -> None:
         self._places: Final = BoundedSemaphore(MOST_CALLERS)
         super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        """Without asking a name server what we are called, which nobody wants to know and which may take long."""
+        TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """One thread for each caller; who comes when all are busy is turned away, token or not."""

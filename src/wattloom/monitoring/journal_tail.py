@@ -28,10 +28,11 @@ _decoder: Final = msgspec.json.Decoder(UsageArrived)
 class _Tail:
     """How far one journal has been read."""
 
-    __slots__ = ("changed", "row")
+    __slots__ = ("changed", "inode", "row")
 
-    def __init__(self, row: int) -> None:
+    def __init__(self, row: int, inode: int) -> None:
         self.row = row
+        self.inode = inode
         self.changed: tuple[int, ...] = ()
 
 
@@ -67,15 +68,18 @@ class JournalTail:
             return
         if not is_journal(path):
             return
+        inode = path.stat().st_ino
+        if tail is not None and tail.inode != inode:  # another journal under the same name
+            tail = self._tails[path] = _Tail(-1, inode)
         with closing(read_only(path)) as connection:
             if tail is None:
-                tail = self._tails[path] = _Tail(_last_row(connection) if self._looked is None else -1)
+                tail = self._tails[path] = _Tail(_last_row(connection) if self._looked is None else -1, inode)
             rows = connection.execute(
                 "SELECT id, records FROM log WHERE id > ? ORDER BY id LIMIT ?", (tail.row, ROWS)
             ).fetchall()
         for row, records in rows:
+            tail.row = row  # first: a row that cannot be read must not be added up again and again
             self._take(records)
-            tail.row = row
         if len(rows) < ROWS:
             tail.changed = changed
 

@@ -7,17 +7,12 @@ numbers say which processes are the same as before, since a PID that is used aga
 """
 
 import os
-import time
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Protocol
 
 import msgspec
 
-from wattloom.metering.proc import CPU_CLOCK, TICK_S, USER_HZ
-
-STAT_BYTES: Final = 1 << 18
-_BUSY: Final = (1, 2, 3, 6, 7)
-"""user, nice, system, irq, softirq."""
+from wattloom.metering.proc import TICK_S, USER_HZ, busy_ticks, machine_stat, process_clock
 
 
 class Machine(msgspec.Struct, frozen=True, gc=False):
@@ -61,21 +56,12 @@ class Kernel(Protocol):
 class ThisKernel:
     """The one we run on."""
 
-    def __init__(self) -> None:
-        self._stat: Final = os.open("/proc/stat", os.O_RDONLY | os.O_CLOEXEC)
-
-    def close(self) -> None:
-        os.close(self._stat)
-
     def listing(self) -> Iterable[tuple[int, int]]:
         with os.scandir("/proc") as entries:
             return [(int(entry.name), entry.inode()) for entry in entries if entry.name.isdecimal()]
 
     def used_s(self, pid: int) -> float | None:
-        try:
-            return time.clock_gettime((~pid << 3) | CPU_CLOCK)
-        except OSError:
-            return None
+        return process_clock(pid)
 
     def standing(self, pid: int) -> Standing | None:
         text = self.text(pid, "stat")
@@ -95,7 +81,7 @@ class ThisKernel:
 
     def machine(self) -> Machine:
         try:
-            return parsed_machine(os.pread(self._stat, STAT_BYTES, 0))
+            return parsed_machine(machine_stat())
         except OSError:
             return Machine(None, 0)
 
@@ -112,8 +98,7 @@ def parsed_standing(text: bytes) -> Standing | None:
 
 def parsed_machine(text: bytes) -> Machine:
     try:
-        fields = text[: text.index(b"\n")].split()
-        busy = sum(int(fields[index]) for index in _BUSY) / USER_HZ
+        busy = busy_ticks(text[: text.index(b"\n")]) / USER_HZ
     except (ValueError, IndexError):
         return Machine(None, 0)
     at = text.rfind(b"\nprocesses ")

@@ -20,14 +20,17 @@ from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.errors import InputError
 from wattloom.metering.choosing import choose_meter
+from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.proc import children_seconds, family_seconds
-from wattloom.metering.protocol import Meter
+from wattloom.metering.protocol import Meter, period_s
 from wattloom.metering.this_machine import this_machine
 from wattloom.monitoring.stretch import Measured, Stretch
 
 READ_EVERY_S: Final = 0.5
 SLOWEST_S: Final = 10.0
 """So long a slow source is given to show what came after the end."""
+HANGS_S: Final = 5.0
+"""A meter that has not answered by then is not waited for: the block or the command must come to its end."""
 NOT_FOUND: Final = 127
 NOT_ALLOWED: Final = 126
 
@@ -73,7 +76,7 @@ class Measurement:
         meter = choose_meter(here, "" if wanted == "auto" else wanted) if isinstance(wanted, str) else wanted
         self._done = None
         self._over.clear()
-        self._stretch = Stretch(meter, here)
+        self._stretch = Stretch(PatientMeter(meter, HANGS_S), here)
         self._stretch.begin(monotonic(), self._cpu())
         self._thread = Thread(target=self._look_on, name="wattloom-measure", daemon=True)
         self._thread.start()
@@ -100,7 +103,7 @@ class Measurement:
             sleep(0.05)
 
     def _is_slow(self) -> bool:
-        return getattr(self._stretch.meter, "period_s", 0.0) > 0.0
+        return period_s(self._stretch.meter) > 0.0
 
     def _look_on(self) -> None:
         while not self._over.wait(READ_EVERY_S):

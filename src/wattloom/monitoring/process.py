@@ -62,7 +62,8 @@ class Process:
         """Find out where it belongs. A new one may yet move: engines start containers outside and move them in."""
         command = kernel.text(self.pid, "cmdline") or b""
         text = kernel.text(self.pid, "cgroup")
-        self.command = command[:LONGEST_COMMAND].replace(b"\0", b" ").decode(errors="replace").strip()
+        plain = command[:LONGEST_COMMAND].replace(b"\0", b" ").decode(errors="replace")
+        self.command = " ".join("".join(sign if sign.isprintable() else " " for sign in plain).split())
         guest = guest_name(command) if self.name.startswith(MACHINE_PROGRAMS) else ""
         if text is not None:
             try:

@@ -14,6 +14,7 @@ from wattloom.attribution.idle_policy import IdlePolicy
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.count import seconds_asleep
 from wattloom.metering.host_share import Shared
+from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
 from wattloom.monitoring.census import Census
@@ -38,11 +39,15 @@ def share_out_to_guests(
     like = Shared(
         "", uuid.uuid4().hex, 0, 0.0, every_s, provenance=used.provenance, of=of, error=used.model_error, idle=idle
     )
-    watch, shares, over = Watch(Census(), used, here, policy=idle), VmShares(folder, like), stop or Event()
+    watch, shares = Watch(Census(), PatientMeter(used), here, policy=idle), VmShares(folder, like)
+    over, unknown_s = stop or Event(), 0.0
     try:
         while True:
             began = time.monotonic()
             seen = watch.look(began, seconds_asleep())
+            if seen.totals.unknown_s > unknown_s:
+                unknown_s = seen.totals.unknown_s
+                shares.begin_anew(uuid.uuid4().hex)
             problems = shares.write(_joules(seen), began - seen.waiting_s, time.time()) if seen.last.seconds else []
             if told is not None:
                 told(seen, problems)

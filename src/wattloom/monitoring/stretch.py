@@ -16,9 +16,14 @@ from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.metering.proc import TICK_S, busy_seconds
 from wattloom.metering.protocol import Meter, Quantity, Sample
+from wattloom.metering.readings import Begun, Closed, Readings, Silent
 from wattloom.units import Joules
 
 PROC: Final = Path("/proc")
+LATE_S: Final = 0.05
+"""A reading that is older than the end by no more than this is of the end: clocks are not read at the same moment."""
+NOT_READ: Final = "the meter had not been read when it began"
+NO_NEWS: Final = "the meter has no figure as late as the end: its source is too slow for so short a time"
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -56,7 +61,7 @@ class Stretch:
         self._idle = IdleDraw(profile, meter.quantity)
         self._threads = profile.threads
         self._began, self._cpu_began = 0.0, 0.0
-        self._last: Sample | None = None
+        self._readings: Final = Readings(meter)
         self._busy_s = 0.0
         self._cpu_s = 0.0
         self._joules = self._model_j = self._variance = 0.0
@@ -73,31 +78,30 @@ class Stretch:
 
     def look(self, now: float, cpu_s: float) -> bool:
         """Read the meter; whether there was a new reading. `cpu_s` counts from any beginning and never falls."""
-        reading, broke_off = self._read(now), "the meter's count broke off"
-        if isinstance(reading, Unknown):
-            # A count that broke off goes on from here: asked again at once, the meter says so, and less is lost.
-            broke_off = reading.reason
-            reading = self._read(now)
-        busy = None if isinstance(reading, Unknown) else self._busy(reading)
-        if isinstance(reading, Unknown) or busy is None:
-            self._waiting = broke_off if isinstance(reading, Unknown) else "the kernel does not say how busy it is"
+        found = self._readings.look(now)
+        if isinstance(found, Silent):
+            self._waiting = found.reason
             return False
-        last, self._waiting = self._last, ""
-        if last is not None and reading.epoch == last.epoch and reading.time <= last.time:
+        busy = self._busy(found.reading)
+        if busy is None:
+            self._readings.last = found.last  # the interval stays open
+            self._waiting = "the kernel does not say how busy it is"
             return False
-        if last is None or reading.epoch != last.epoch or reading.joules < last.joules:
-            self._skip(reading.time - (self._began if last is None else last.time), broke_off, cpu_s)
+        if isinstance(found, Begun):
+            since = self._began if found.last is None else found.last.time
+            self._skip(found.reading.time - since, found.reason or self._waiting or NOT_READ, cpu_s)
         else:
-            self._close(last, reading, max(busy - self._busy_s, 0.0), cpu_s)
-        self._last, self._busy_s, self._cpu_s = reading, busy, max(cpu_s, self._cpu_s)
+            self._close(found, max(busy - self._busy_s, 0.0), cpu_s)
+        self._waiting, self._busy_s, self._cpu_s = "", busy, max(cpu_s, self._cpu_s)
         return True
 
     def end(self, now: float, cpu_s: float) -> Measured:
         """All of it. Say `look` until a reading is not older than the end, where the source is slow."""
         self.look(now, cpu_s)
-        if self._waiting or self._last is None:
-            since = self._began if self._last is None else self._last.time
-            self._skip(now - since, self._waiting or "the meter was not read", cpu_s)
+        last = self._readings.last
+        open_s = now - (self._began if last is None else last.time)
+        if self._waiting or last is None or open_s > LATE_S:
+            self._skip(open_s, self._waiting or NO_NEWS, cpu_s)
         late_j = self._claim_late()
         joules = self._joules + late_j
         spread = hypot(self._model_j + self.meter.model_error * late_j, self._variance**0.5)
@@ -118,15 +122,10 @@ class Stretch:
 
     def read_until(self, time: float) -> bool:
         """Whether the last good reading is of this time or later."""
-        return self._last is not None and self._last.time >= time
+        last = self._readings.last
+        return last is not None and last.time >= time
 
     # -- intervals ------------------------------------------------------------------------------------------------
-
-    def _read(self, now: float) -> Sample | Unknown:
-        try:
-            return self.meter.read(now)
-        except Exception as problem:  # anybody's meter: what it raises is no figure
-            return Unknown(f"the meter {self.meter.name} failed: {type(problem).__name__}: {problem}")
 
     def _busy(self, reading: Sample) -> float | None:
         return reading.busy_s if reading.busy_s is not None else busy_seconds(self._proc)
@@ -137,9 +136,8 @@ class Stretch:
             self._unknown_s += max(seconds, 0.0)
             self._problem = self._problem or reason
 
-    def _close(self, last: Sample, reading: Sample, busy_s: float, cpu_s: float) -> None:
-        seconds = reading.time - last.time
-        meter_j = reading.joules - last.joules
+    def _close(self, interval: Closed, busy_s: float, cpu_s: float) -> None:
+        seconds, meter_j = interval.seconds, interval.reading.joules - interval.last.joules
         used = max(cpu_s - self._cpu_s, 0.0)
         # Children that the kernel did not show while they ran come all at once, at their end.
         late = max(used - max(seconds * self._threads, busy_s) - TICK_S, 0.0)
@@ -147,8 +145,7 @@ class Stretch:
         self._late_s += late
         self._idle.learn(meter_j / seconds, busy_s / seconds)
         tick_s = TICK_S * self._threads**0.5
-        resolution = hypot(last.resolution_j, reading.resolution_j)
-        price = price_of(meter_j, resolution, self._idle.watts, seconds, busy_s, used, tick_s)
+        price = price_of(meter_j, interval.resolution_j, self._idle.watts, seconds, busy_s, used, tick_s)
         joules = used * price.joules
         self._joules += joules
         self._model_j += joules * self._differs(used / price.busy_s if price.busy_s > 0.0 else 0.0)

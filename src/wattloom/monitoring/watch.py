@@ -7,7 +7,6 @@ machine slept, its joules are unknown, and are reported as seconds and not inven
 
 import os
 from collections.abc import Callable
-from math import hypot, isfinite
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -16,9 +15,9 @@ from wattloom.attribution.idle import IdleDraw
 from wattloom.attribution.idle_policy import Claim, IdlePolicy
 from wattloom.attribution.sharing import Price, price_of, to_grain
 from wattloom.cluster.profile import MachineProfile
-from wattloom.energy.forecast import Unknown
 from wattloom.metering.proc import TICK_S
-from wattloom.metering.protocol import Meter, Sample
+from wattloom.metering.protocol import Meter
+from wattloom.metering.readings import Begun, Closed, Readings, Silent
 from wattloom.monitoring.census import Count
 from wattloom.monitoring.handing_out import Active, Policy, active_joules, reservations, shared_joules
 from wattloom.monitoring.ledger import Ledger
@@ -74,7 +73,7 @@ class Watch:
         self._pending: Final = Pending()
         self._ledger: Final = Ledger(meter.model_error)
         self._totals, self._last_parts = Parts(), Parts()
-        self._reading: Sample | None = None
+        self._readings: Final = Readings(meter)
         self._looked: float | None = None
         self._since = 0.0
         """When the open interval began."""
@@ -116,45 +115,25 @@ class Watch:
         if slept <= SLEPT_S:
             return ""
         self._give_up(now, slept)
-        reading = self._asked(now)
-        self._reading = reading if isinstance(reading, Sample) else None
+        self._readings.forget()
+        self._readings.look(now)
         return TOO_LONG.format(slept)
 
     # -- the interval ------------------------------------------------------------------------------------------------
 
     def _read(self, now: float) -> str:
         """Read the meter and close the interval if it can be. What is wrong; empty: nothing."""
-        reading, problem = self._asked(now), ""
-        if isinstance(reading, Unknown):
-            # A count that broke off goes on from here: asked again at once, the meter says so, and less is lost.
-            problem = reading.reason
-            reading = self._asked(now)
-        last = self._reading
-        if isinstance(reading, Unknown):
-            if now - self._since > MOST_WAITING_S:
+        found = self._readings.look(now)
+        if isinstance(found, Silent):
+            if found.reason and now - self._since > MOST_WAITING_S:
                 self._give_up(now)
-                self._reading = None
-            return problem
-        if last is None or reading.epoch != last.epoch or reading.joules < last.joules:
-            self._give_up(reading.time)
-            broke_off = problem or ("" if last is None else "the meter's count broke off")
-        elif reading.time <= last.time:
-            return ""  # a slow source has nothing new yet
-        else:
-            self._close(last, reading)
-            broke_off = ""
-        self._reading = reading
-        return broke_off
-
-    def _asked(self, now: float) -> Sample | Unknown:
-        """The meter may be anybody's: what it raises is no figure, nor is what is no number."""
-        try:
-            reading = self.meter.read(now)
-        except Exception as problem:
-            return Unknown(f"the meter {self.meter.name} failed: {type(problem).__name__}: {problem}")
-        if isinstance(reading, Sample) and not (isfinite(reading.joules) and isfinite(reading.time)):
-            return Unknown(f"the meter {self.meter.name} gave what is no number")
-        return reading
+                self._readings.forget()
+            return found.reason
+        if isinstance(found, Begun):
+            self._give_up(found.reading.time)
+            return found.reason
+        self._close(found)
+        return ""
 
     def _give_up(self, until: float, slept_s: float = 0.0) -> None:
         """The joules of this time will never be known."""
@@ -165,17 +144,17 @@ class Watch:
         self._ledger.open_interval(0.0)
         self._since = max(until, self._since)
 
-    def _close(self, last: Sample, reading: Sample) -> None:
-        seconds = reading.time - last.time
+    def _close(self, interval: Closed) -> None:
+        last, reading, seconds = interval.last, interval.reading, interval.seconds
         meter_j = to_grain(reading.joules) - to_grain(last.joules)
         ran = self._pending.take_until(reading.time)
         busy_s = ran.busy_s
         if reading.busy_s is not None and last.busy_s is not None:
             busy_s = max(reading.busy_s - last.busy_s, 0.0)
         self._idle.learn(meter_j / seconds, busy_s / seconds)
-        resolution = hypot(last.resolution_j, reading.resolution_j)
         tick_s = TICK_S * self._profile.threads**0.5
-        price = price_of(meter_j, resolution, self._idle.watts, seconds, busy_s, sum(ran.used.values()), tick_s)
+        used_s, idle_w = sum(ran.used.values()), self._idle.watts
+        price = price_of(meter_j, interval.resolution_j, idle_w, seconds, busy_s, used_s, tick_s)
         self._weighing.learn(price.active_j / seconds, seconds)
         self._since = reading.time
         self._last_parts = self._hand_out(seconds, meter_j, price, ran, reading.time)
@@ -211,7 +190,8 @@ class Watch:
 
     def _snapshot(self, count: Count, now: float, problem: str) -> Snapshot:
         entities = self._ledger.entities
-        seen = self._reading.time if self._reading is not None else self._since
+        last = self._readings.last
+        seen = last.time if last is not None else self._since
         return Snapshot(
             node=self._node,
             time=now,

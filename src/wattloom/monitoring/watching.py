@@ -13,14 +13,14 @@ from time import monotonic, thread_time
 from typing import Final
 
 from wattloom.attribution.idle_policy import IdlePolicy
-from wattloom.metering.choosing import choose_meter
+from wattloom.metering.choosing import choose_meter, device_meters
 from wattloom.metering.count import seconds_asleep
+from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
+from wattloom.monitoring.accelerators import Accelerators
 from wattloom.monitoring.census import Census
-from wattloom.monitoring.devices_here import devices_here
 from wattloom.monitoring.journal_tail import JournalTail
-from wattloom.monitoring.patience import Patient
 from wattloom.monitoring.snapshot import Snapshot
 from wattloom.monitoring.watch import Watch
 from wattloom.monitoring.weighing import best_weighing
@@ -37,14 +37,14 @@ def watch_here(
     """Everything that is needed to look at this machine. Raises InputError if the named meter does not work here."""
     here = this_machine()
     chosen = choose_meter(here, "" if meter == "auto" else meter) if isinstance(meter, str) else meter
-    census = Census()
+    census, beside = Census(), device_meters(here)
     return Watch(
         census,
-        Patient(chosen),
+        PatientMeter(chosen),
         here,
         node=node or os.environ.get("NODE_NAME", "") or socket.gethostname(),
         policy=policy,
-        devices=devices_here(here, lambda pid: census.living.get(pid)),
+        devices=Accelerators(beside, lambda pid: census.living.get(pid)) if beside else None,
         tasks=JournalTail(journals or state_folder()),
         weighing=best_weighing(),
     )

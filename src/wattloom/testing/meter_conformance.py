@@ -37,6 +37,8 @@ CHEAP_S: Final = 0.005
 """CPU time of one read, at most: at ten reads a second that is a twentieth of a core."""
 LONG_S: Final = 7200.0
 """A gap that nobody may bridge who did not count meanwhile."""
+LONGEST_STEP_S: Final = 5.0
+"""Between two reads of a source that stands still: no meter takes that for a gap."""
 STALE_S: Final = 600.0
 """After so long every meter must have noticed that its source stands still."""
 
@@ -231,10 +233,12 @@ def it_notices_a_source_that_stands_still(make: MakeRig) -> None:
     last, now = read(rig, meter, START + 1.0), START + 1.0
     freeze()
     answer: Sample | Unknown = last
+    step = 1.0
     while isinstance(answer, Sample):
         require(now < START + STALE_S, f"the source has stood still for {STALE_S:.0f} s, and the meter says {answer}")
-        now, spent = now + 1.0, spent + rig.spend(1.0)
+        now, spent = now + step, spent + rig.spend(step)
         answer = ask(rig, meter, now)
+        step = min(step * 1.2, LONGEST_STEP_S)
     unknown(answer, "a source that stands still")
     rig.mend()
     spent += rig.spend(1.0)

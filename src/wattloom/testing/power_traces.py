@@ -75,6 +75,7 @@ class PowerTrace:
     active_j: float
     idle_w: float
     lag_s: float
+    """Age of the middle of the newest interval that a reading shows."""
     counts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
 
 
@@ -117,7 +118,7 @@ def record(
         marginal_j=saved / np.maximum(counts, 1),
         active_j=float(draw.sum() * STEP_S),
         idle_w=machine.idle_w,
-        lag_s=faults.lag_s,
+        lag_s=faults.lag_s + min(faults.window_s, faults.every_s) / 2,
         counts=counts,
     )
 

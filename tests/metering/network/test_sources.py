@@ -13,7 +13,7 @@ from wattloom.metering.choosing import meters
 from wattloom.metering.exposition import figures, of_node
 from wattloom.metering.kepler import KeplerSource
 from wattloom.metering.pdu import number_at
-from wattloom.metering.powerapi import ReportFile, ReportPage
+from wattloom.metering.powerapi import LOOK_BACK, ReportFile, ReportPage
 from wattloom.metering.scaphandre import ScaphandreSource
 from wattloom.metering.source import Answer, Joules, SourceProblem, Watts
 from wattloom.metering.this_machine import this_machine
@@ -202,6 +202,12 @@ def test_a_file_that_is_replaced_or_cut_off_is_followed(reports: Path) -> None:
     assert watts_of(source) == [3.0]
 
 
+def test_a_long_file_is_read_from_the_first_whole_line_near_its_end(reports: Path) -> None:
+    reports.write_text("".join(report(second % 60, 10) for second in range(60)) + " " * LOOK_BACK)
+    add(reports, report(1, 3)[:40].rjust(80) + "\n" + report(58, 10) + report(59, 20))
+    assert watts_of(ReportFile(str(reports), "rapl")) == [10.0]
+
+
 def test_what_is_no_report_is_said(reports: Path, tmp_path: Path) -> None:
     for text in ("{}\n", "hello\n", report(9, -5), report(9, 5).replace("2024-05", "noon")):
         (tmp_path / "bad").write_text(text)
@@ -274,9 +280,9 @@ def test_meters_that_are_not_set_up_say_so_quickly_and_touch_nothing(
     here = this_machine()
     for place in ("subprocess.Popen.__init__", "wattloom.metering.poller.Poller.start"):  # all are asked by a poller
         monkeypatch.setattr(place, forbidden)
-    began = time.monotonic()
+    began = time.process_time()
     found = {each.name: each for each in meters(here)}
-    assert time.monotonic() - began < 1.0
+    assert time.process_time() - began < 1.0
     for name in OURS:
         assert found[name].problem == "not set up"
         assert found[name].allow.startswith(f"set WATTLOOM_{name.upper()}__")

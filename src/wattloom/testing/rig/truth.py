@@ -54,4 +54,7 @@ class Truth:
         clock = self.clock(worker)
         seen = clock > 0.0
         clock, price = clock[seen], self.price[seen]
+        # In a step in which a worker was writing, its work was not weighed: the price is that of the step before.
+        known = np.maximum.accumulate(np.where(price > 0.0, np.arange(len(price)), 0))
+        price = price[known]
         return clock, np.concatenate(([0.0], np.cumsum(np.diff(clock) * price[1:])))

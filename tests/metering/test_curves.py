@@ -1,0 +1,58 @@
+import pytest
+
+from wattloom.cluster.machine import Machine
+from wattloom.cluster.processors import known_processors
+from wattloom.cluster.profile import MachineProfile
+from wattloom.metering.curves import SAME_FAMILY, SAME_MODEL, curve_error, kind_of, match_of, relations, with_curve
+
+
+def bare(name: str, cores: int, threads: int | None = None) -> MachineProfile:
+    return MachineProfile(name, "x86_64", cores, threads or 2 * cores, 1)
+
+
+def test_a_processor_with_published_results_has_its_own_figures_per_core() -> None:
+    known = known_processors()["epyc-9654"]
+    profile = with_curve(bare("epyc-9654", 192), sockets=2, virtual=False)
+    assert profile.watts[0][1] == pytest.approx(2 * known.idle_w, rel=0.01)
+    assert Machine(profile).full_watts == pytest.approx(2 * known.full_w, rel=0.01)
+    assert "SPECpower results with this processor" in profile.source
+    assert match_of(profile).by == "processor"
+
+
+def test_a_guest_that_is_shown_the_model_has_its_share_of_it() -> None:
+    known = known_processors()["epyc-7763"]
+    guest = with_curve(bare("epyc-7763", 4, 4), sockets=1, virtual=True)
+    assert guest.name == "epyc-7763-4vcpu"
+    assert Machine(guest).full_watts == pytest.approx(4 * 0.5 * known.full_w / known.cores)
+    assert curve_error(guest) > curve_error(with_curve(bare("epyc-7763", 4), 1, False))
+
+
+def test_a_model_nobody_published_is_told_from_its_family() -> None:
+    profile = with_curve(bare("xeon-gold-6430", 64), sockets=2, virtual=False)
+    assert match_of(profile).by == "family"
+    assert "sapphire-rapids" in profile.source
+    assert 300.0 < Machine(profile).full_watts < 900.0
+    assert match_of(profile).spread == SAME_FAMILY
+
+
+def test_the_family_tells_more_than_the_kind() -> None:
+    """Each model since 2010 left out once: how far its watts at full load are off."""
+    by_family, by_kind = [], []
+    for name, known in known_processors().items():
+        told = relations(name, known.cores, without=name)
+        if told.by == "family" and known.years[0] >= 2010:
+            kind = kind_of(name)
+            by_family.append(abs(told.idle_w + told.active_w - known.full_w) / known.full_w)
+            by_kind.append(abs(known.cores * (kind.idle_w + kind.active_w) - known.full_w) / known.full_w)
+    assert len(by_family) > 100
+    assert sorted(by_family)[len(by_family) // 2] < 0.6 * sorted(by_kind)[len(by_kind) // 2]
+
+
+def test_the_spread_grows_with_the_distance_from_what_was_measured() -> None:
+    here = with_curve(bare("xeon-gold-5218", 32, 64), 2, False)
+    assert match_of(here).by == "catalogue"
+    spreads = [
+        match_of(one).spread for one in (here, with_curve(bare("xeon-gold-6430", 32), 1, False), bare("power9", 8, 8))
+    ]
+    assert spreads[0] == SAME_MODEL
+    assert spreads == sorted(spreads)

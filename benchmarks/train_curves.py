@@ -54,8 +54,6 @@ KERNEL = Kernel(
 """Found by random search on results before 2020 alone: one left out, a model left out, and looking ahead a year."""
 POINTS = ((1, 5), (5,), (3,), (2, 7))
 """Levels that are taken as given where spreads with points are measured."""
-NEWEST = 150
-"""Machines, the last ones, that the factors for processors newer than all are taken from: trends are steeper now."""
 MOST_IDS = 3
 ALONE_SPREAD = 0.25
 """Of a processor with a single result: its spread cannot be seen."""
@@ -192,20 +190,23 @@ def spread_of(residuals: Matrix, shared: Matrix) -> Spread:
     """The covariance with the factors that make 90% intervals hold 90% of these residuals."""
     raw = Spread([[float(f"{value:.4g}") for value in row] for row in shared], 1.0, 1.0, len(residuals))
     alone = _factor(np.abs(residuals) / np.sqrt(np.diag(shared)))
-    ratios = []
-    for levels in POINTS:
-        left = [level - 1 for level in range(1, INNER + 1) if level not in levels]
-        for row in residuals:
-            bent, sure = through(np.zeros(INNER), raw, 0.0, {10.0 * level: row[level - 1] for level in levels})
-            ratios.append((np.abs(row - bent) / np.maximum(sure, 1e-9))[left])
-    return Spread(raw.covariance, alone, _factor(np.concatenate(ratios)), len(residuals))
+    with_points = max(_factor(_ratios(residuals, raw, levels)) for levels in POINTS)
+    return Spread(raw.covariance, alone, with_points, len(residuals))
+
+
+def _ratios(residuals: Matrix, raw: Spread, levels: tuple[int, ...]) -> Matrix:
+    """What is left at the other levels once some are given, over what was expected to be left."""
+    left = [level - 1 for level in range(1, INNER + 1) if level not in levels]
+    found = []
+    for row in residuals:
+        bent, sure = through(np.zeros(INNER), raw, 0.0, {10.0 * level: row[level - 1] for level in levels})
+        found.append((np.abs(row - bent) / np.maximum(sure, 1e-9))[left])
+    return np.concatenate(found)
 
 
 def shared_by(residuals: Matrix) -> Matrix:
-    """Covariance of residuals over the levels, far outliers counting less."""
-    size = np.sqrt((residuals**2).mean(axis=1))
-    weight = 1.0 / np.maximum(1.0, size / np.median(size) / 3.0) ** 2
-    result: Matrix = (residuals * weight[:, None]).T @ residuals / weight.sum() + 1e-7 * np.eye(INNER)
+    """Covariance of residuals over the levels."""
+    result: Matrix = residuals.T @ residuals / len(residuals) + 1e-7 * np.eye(INNER)
     return result
 
 
@@ -227,8 +228,7 @@ def spreads(machines: Machines, rows: Matrix, kernel: Kernel) -> dict[str, Sprea
         for told, off in by_maker.items():
             # How levels hang together is best seen on machines of known processors; how far off, on those it is for.
             together = shared_by(off if name == "no processor" else ways["same processor"][told])
-            late = off[-NEWEST:] if name == "newer than all" else off
-            found[name if told else f"{name}, maker unknown"] = spread_of(late, together)
+            found[name if told else f"{name}, maker unknown"] = spread_of(off, together)
     return found
 
 

@@ -5,14 +5,12 @@ Owns what a caller may give (names, paths or objects) and what comes back. Print
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wattloom.cluster.catalogue import machines as catalogue
-from wattloom.cluster.profile import MachineProfile
+from wattloom.cluster.listing import MachineInfo, machines
 from wattloom.errors import InputError, LogError, ScenarioError
 from wattloom.journal.questions import FunctionInfo, LogInfo, PruneInfo, TaskInfo, functions, logs, prune, tasks
 from wattloom.journal.search import holding, last_run, wanted
@@ -23,23 +21,23 @@ from wattloom.monitoring.repeated import Repeated, measure_repeatedly
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
-from wattloom.scheduling.log import VERSION, Header, Log, LogWriter, split_run
+from wattloom.scheduling.log import VERSION, Header, Log, split_run
 from wattloom.scheduling.stored_log import is_journal
 from wattloom.simulation import replay as replaying
 from wattloom.simulation import why as asking
 from wattloom.simulation.comparison import Comparison, MachineUse, Row, reference_among
+from wattloom.simulation.listing import ScenarioInfo, scenarios
+from wattloom.simulation.log_file import log_writer
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.replay import Replay
 from wattloom.simulation.result import Result
-from wattloom.simulation.scenario import Scenario, builtin_names, load_scenario
+from wattloom.simulation.scenario import Scenario, load_scenario
 from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.side_by_side import Job, Progress, blamed_on, run_all
 from wattloom.simulation.trial import Trial
 from wattloom.simulation.why import Why
-from wattloom.units import GIB
 
 if TYPE_CHECKING:
-    from wattloom.attribution.power_files import RecordedPower, RecordedRuns
     from wattloom.cluster.curve_model import Curve
     from wattloom.cluster.power_from_cpu import FittedCurve
     from wattloom.disaggregation.result import PowerAttribution
@@ -74,37 +72,6 @@ __all__ = [
     "tasks",
     "why",
 ]
-
-
-class ScenarioInfo(msgspec.Struct, frozen=True):
-    """A built-in scenario."""
-
-    name: str
-    title: str
-    nodes: int
-    machines: int
-    """Different types."""
-    functions: int
-    assumptions: list[str]
-    sources: list[str]
-
-
-class MachineInfo(msgspec.Struct, frozen=True):
-    """A machine of the catalogue."""
-
-    name: str
-    arch: str
-    cores: int
-    threads: int
-    memory_gib: float
-    idle_w: float | None
-    """None: the draw is unknown."""
-    full_w: float | None
-    sleep_w: float | None
-    """None: it cannot sleep."""
-    speed: float
-    provenance: str
-    source: str
 
 
 class MachineMatch(msgspec.Struct, frozen=True):
@@ -144,9 +111,7 @@ def simulate(
     trial = _trial(scenario, loaded, seed, folder)
     with ExitStack() as stack, blamed_on(ready, spec):
         writer = (
-            None
-            if log is None
-            else _log_writer(stack, Path(log), Header(VERSION, spec, "simulation", seed, trial.name))
+            None if log is None else log_writer(stack, Path(log), Header(VERSION, spec, "simulation", seed, trial.name))
         )
         result = Simulation(trial, ready, writer, progress).run()
     return msgspec.structs.replace(result, policy=spec, seed=seed)
@@ -274,14 +239,16 @@ def attribute(
     nobody's) or `pro-rata` (shared by running seconds); left out, `node` for marginal and `pro-rata` for full.
     `package`: a file of the CPU package's watts or joules, beside the wall's. `node`: only calls on this node.
     """
-    from wattloom.attribution.power_files import read_power
+    from wattloom.attribution.recorded import recorded_power, recorded_runs
     from wattloom.attribution.whole_machine import attribute_power
     from wattloom.disaggregation.disaggregate import Wanted
     from wattloom.disaggregation.result import way_of_counting
 
     counted, kept = way_of_counting(mode, idle)
-    beside = None if package is None else read_power(package)
-    return attribute_power(_power(power), _runs(runs, node), counted, kept, Wanted(idle_w, lag_s), beside)
+    beside = None if package is None else recorded_power(package)
+    return attribute_power(
+        recorded_power(power), recorded_runs(runs, node), counted, kept, Wanted(idle_w, lag_s), beside
+    )
 
 
 def validate_attribution(
@@ -308,11 +275,6 @@ def meters() -> list[MeterInfo]:
     from wattloom.metering.this_machine import this_machine
 
     return installed(this_machine())
-
-
-def scenarios() -> list[ScenarioInfo]:
-    """The built-in scenarios."""
-    return [_scenario_info(load_scenario(name)[0], name) for name in builtin_names()]
 
 
 def machine_curve(
@@ -370,32 +332,11 @@ def machine_match() -> MachineMatch:
     )
 
 
-def machines() -> list[MachineInfo]:
-    """The catalogue of machines."""
-    return [_machine_info(profile) for profile in catalogue().values()]
-
-
 # -- what was given ----------------------------------------------------------------------------------------------------
 
 
 def _scenario(given: str | Path | Scenario) -> tuple[Scenario, Path]:
     return (given, Path()) if isinstance(given, Scenario) else load_scenario(str(given))
-
-
-def _power(given: "str | Path | Sequence[tuple[float, float]]") -> "RecordedPower":
-    from wattloom.attribution.power_files import power_of, read_power
-
-    if isinstance(given, str | Path):
-        return read_power(given)
-    return power_of("power", [each[0] for each in given], [each[1] for each in given])
-
-
-def _runs(given: "str | Path | Sequence[tuple[float, float, str]]", node: str | None) -> "RecordedRuns":
-    from wattloom.attribution.power_files import read_runs, runs_of
-
-    if isinstance(given, str | Path):
-        return read_runs(given, node)
-    return runs_of("runs", [(start, end, function, float("nan")) for start, end, function in given])
 
 
 def _trial(given: str | Path | Scenario, loaded: Scenario, seed: int, folder: Path) -> Trial:
@@ -440,29 +381,6 @@ def _recorded_policy(path: Path) -> Policy:
     return load_policy(Log(path).header.policy)
 
 
-class _LogFile(FileIO):
-    """A disk that fills up is the log's error, not the policy's or the simulator's."""
-
-    def write(self, data: Any, /) -> int:
-        try:
-            return super().write(data)
-        except OSError as problem:
-            raise InputError(f"log {self.name}", f"cannot be written: {problem.strerror or problem}") from problem
-
-
-def _log_writer(stack: ExitStack, path: Path, header: Header) -> LogWriter:
-    """The header is on disk before the first event, so that even a killed run leaves a log."""
-    try:
-        file = stack.enter_context(BufferedWriter(_LogFile(path, "wb")))
-    except OSError as problem:
-        raise InputError(
-            f"log {path}", f"cannot be written: {problem.strerror or problem}; name a file in a folder that exists"
-        ) from problem
-    writer = LogWriter(file, header)
-    file.flush()
-    return writer
-
-
 def _check_comparison(specs: list[str], seeds: int, reference: str | None) -> None:
     if not specs:
         raise InputError("policies", "name at least one")
@@ -480,31 +398,3 @@ def _check_comparison(specs: list[str], seeds: int, reference: str | None) -> No
 
 def _machines_of(trial: Trial) -> list[MachineUse]:
     return [MachineUse(p, sum(node.machine == p.name for node in trial.nodes)) for p in trial.machines]
-
-
-def _scenario_info(scenario: Scenario, name: str) -> ScenarioInfo:
-    return ScenarioInfo(
-        name=name,
-        title=scenario.title,
-        nodes=sum(group.count for group in scenario.nodes),
-        machines=len({group.machine for group in scenario.nodes}),
-        functions=len(scenario.functions),
-        assumptions=scenario.assumptions,
-        sources=scenario.sources,
-    )
-
-
-def _machine_info(profile: MachineProfile) -> MachineInfo:
-    return MachineInfo(
-        name=profile.name,
-        arch=profile.arch,
-        cores=profile.cores,
-        threads=profile.threads,
-        memory_gib=profile.memory / GIB,
-        idle_w=profile.watts[0][1] if profile.watts else None,
-        full_w=profile.watts[-1][1] if profile.watts else None,
-        sleep_w=profile.sleep_w,
-        speed=profile.speed,
-        provenance=profile.provenance,
-        source=profile.source,
-    )

@@ -20,7 +20,7 @@ from wattloom.errors import InputError
 from wattloom.metering.devices import DeviceReading, Kind
 from wattloom.profiling.gpu import read_gpu_profile, shares_of
 from wattloom.profiling.gpu_command import GpuLoad
-from wattloom.profiling.gpu_file import GpuProfile, decode_gpu_profile, encode_gpu_profile, is_gpu_profile
+from wattloom.profiling.gpu_file import GpuProfile, decode_gpu_profile, is_gpu_profile
 from wattloom.profiling.gpu_kernel import PTX
 from wattloom.profiling.gpu_load import SPIN_S, rounds_for
 
@@ -253,7 +253,7 @@ def test_without_a_gpu_it_says_why_each_meter_sees_none(bench: Bench) -> None:
 
 
 def test_show_prints_and_draws_the_profile(bench: Bench, tmp_path: Path) -> None:
-    bench.output.write_bytes(encode_gpu_profile(saturating()))
+    bench.output.write_bytes(encode_profile(saturating()))
     said = bench.run("show", str(bench.output)).stdout
     assert "From 50% on it draws more than nine tenths" in said
     assert "watts over share" in said
@@ -291,9 +291,9 @@ def saturating() -> GpuProfile:
 
 def test_a_profile_reads_back_as_it_was_written() -> None:
     profile = saturating()
-    again = decode_gpu_profile(encode_gpu_profile(profile), "here")
+    again = decode_gpu_profile(encode_profile(profile), "here")
     assert again == profile
-    assert is_gpu_profile(encode_gpu_profile(profile))
+    assert is_gpu_profile(encode_profile(profile))
     assert not is_gpu_profile(b'{"kind": "cpu"}')
     assert not is_gpu_profile(b"\xff nothing")
 
@@ -309,14 +309,14 @@ def test_a_profile_reads_back_as_it_was_written() -> None:
     ],
 )
 def test_what_is_wrong_with_a_file_is_said(old: bytes, new: bytes, words: str) -> None:
-    data = encode_gpu_profile(saturating())
+    data = encode_profile(saturating())
     assert old in data
     with pytest.raises(InputError, match=words):
         decode_gpu_profile(data.replace(old, new, 1), "here")
 
 
 def test_a_point_without_power_must_say_why() -> None:
-    data = json.loads(encode_gpu_profile(saturating()))
+    data = json.loads(encode_profile(saturating()))
     del data["points"][1]["power"]
     with pytest.raises(InputError, match="must say why"):
         decode_gpu_profile(json.dumps(data).encode(), "here")

@@ -1,7 +1,8 @@
 """Recorded power and recorded runs, read from CSV files: every figure checked, every complaint with file and line.
 
 Owns the two formats. Power: `time_s,watts` (or `time_s,joules`, a counter). Runs: `start_s,end_s,function`, and
-optionally `cpu_s` and `node`. Other columns are left alone. What the figures mean is not known here.
+optionally `cpu_s` and `node`. Cells are separated by commas, semicolons or tabs, as in the first line; other columns
+are left alone. What the figures mean is not known here.
 """
 
 import csv
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 POWER: Final = ("time_s", "watts")
 COUNTER: Final = ("time_s", "joules")
 RUNS: Final = ("start_s", "end_s", "function")
+SEPARATORS: Final = ",;\t"
 MOST_SECONDS: Final = 1e11
 """Times beyond are no seconds since 1970 in our lives, but may well be milliseconds."""
 FURTHEST_APART_S: Final = 300.0
@@ -146,7 +148,9 @@ def _rows(path: str | Path, *layouts: tuple[str, ...]) -> Iterator[Row]:
     """Line numbers and cells by column, blank lines and comments left out."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+            first = file.readline()
+            file.seek(0)
+            reader = csv.reader(file, delimiter=max(SEPARATORS, key=first.count))
             header = [cell.strip() for cell in next(reader, [])]
             _check_header(path, header, layouts)
             for cells in reader:
@@ -172,7 +176,8 @@ def _check_header(path: str | Path, header: list[str], layouts: tuple[tuple[str,
         return
     missing = [name for name in layouts[0] if name not in header]
     raise InputError(
-        f"{path}, line 1: {missing[0]}", f"no such column; the first line must have {','.join(layouts[0])}"
+        f"{path}, line 1: {missing[0]}",
+        f"no such column; the first line must have {','.join(layouts[0])}, and has {','.join(header)[:80]}",
     )
 
 
@@ -185,7 +190,7 @@ def _number(path: str | Path, line: int, field: str, text: str, least: float = -
     try:
         found = float(text)
     except ValueError:
-        raise InputError(f"{path}, line {line}: {field}", f"{text!r} is not a number") from None
+        raise InputError(f"{path}, line {line}: {field}", f"{text!r} is not a number{_seconds(field)}") from None
     if not isfinite(found):
         raise InputError(
             f"{path}, line {line}: {field}", f"{text} is not a figure; leave the cell empty if it is unknown"
@@ -193,6 +198,11 @@ def _number(path: str | Path, line: int, field: str, text: str, least: float = -
     if found < least:
         raise InputError(f"{path}, line {line}: {field}", f"{text} is below {least:g}")
     return found
+
+
+def _seconds(field: str) -> str:
+    """What is wanted in a column of times."""
+    return "; write seconds, since 1970 or any other moment" if field in ("time_s", "start_s", "end_s") else ""
 
 
 def _check_seconds(name: str, field: str, latest: float) -> None:

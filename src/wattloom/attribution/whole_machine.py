@@ -46,9 +46,8 @@ def attribute_power(
     counts = np.bincount(calls.function, minlength=len(names))
     seconds = np.bincount(calls.function, weights=calls.end - calls.start, minlength=len(names))
     made = result(found, names, counts.tolist(), seconds.tolist(), mode, idle)
-    if package is None:
-        return made
-    return msgspec.structs.replace(made, package_j=readings(package.time, package.watts).joules)
+    package_j = None if package is None else readings(package.time, package.watts).joules
+    return msgspec.structs.replace(made, outside=int((~kept).sum()), package_j=package_j)
 
 
 def _metered_calls(power: RecordedPower, runs: RecordedRuns) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """`wattloom attribute`: what each function drew of a whole machine's recorded power."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from wattloom.disaggregation.result import PowerAttribution
 
 FILE = NamedPath(path_type=Path, dir_okay=False)
+MOST_W: Final = 20_000.0
+"""Machines that draw more than this are rare, readings in milliwatts are not."""
 
 
 @click.command(short_help="Say what each function drew of a whole machine's recorded power.")
@@ -108,6 +110,19 @@ def _sentences(found: "PowerAttribution") -> list[str]:
         said.append(f"{found.gap_s:.0f} s without readings are left out.")
     if found.cores is not None:
         said.append(f"Calls took longer when there were more than about {found.cores:.0f}: they shared the cores.")
+    return said + _doubts(found)
+
+
+def _doubts(found: "PowerAttribution") -> list[str]:
+    """What looks wrong, or could not be known."""
+    said = []
+    if found.outside:
+        said.append(f"{found.outside:,} calls lie outside of the metered time and are left out: are both in seconds?")
+    if found.meter_j > MOST_W * found.seconds:
+        said.append("So much power is unusual for one machine: if the readings are milliwatts, divide them by 1000.")
+    instant = [each.function for each in found.functions if not each.seconds_per_call]
+    if instant:
+        said.append(f"Calls that end when they begin show nothing: {', '.join(instant)}.")
     unsure = [each.function for each in found.functions if each.spread > 0.3 * abs(each.joules_per_call)]
     if unsure:
         said.append(f"Not well told apart: {', '.join(unsure)}. More readings, or runs without each other, would help.")

@@ -10,21 +10,34 @@ from wattloom.cli.options import as_json, journal_option, say_unreadable
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from wattloom.attribution.idle_policy import IdlePolicy
     from wattloom.journal.questions import FunctionInfo
 
 
 @click.command(short_help="Say what each function costs here.")
 @journal_option
+@click.option(
+    "--idle",
+    type=click.Choice(["node", "pro-rata", "reserved"]),
+    default="node",
+    show_default=True,
+    help="Who bears the machine's idle joules: the machine, or the functions by their joules or the cores they asked "
+    "for.",
+)
 @as_json
-def functions(journal: Path | None, as_json: bool) -> None:
+def functions(journal: Path | None, idle: "IdlePolicy", as_json: bool) -> None:
     """Say what each function has cost on this machine; the one that used most joules first.
 
     Time and energy are those of one call: the mean, and after ± the standard deviation from call to call. The trend is
     how much more, or less, the last tenth of the calls took than all; it needs 20 calls.
 
+    Joules are those above idle. With --idle, what the calls bear of the machine's idle joules is shown beside them, of
+    the time in which calls ran.
+
     \b
     Examples:
       wattloom functions
+      wattloom functions --idle pro-rata
       wattloom functions --journal work.journal --json
     """
     import msgspec
@@ -32,7 +45,7 @@ def functions(journal: Path | None, as_json: bool) -> None:
     from wattloom.cli.printing import console, fits, print_json
     from wattloom.journal.questions import functions as costs
 
-    found = costs(journal)
+    found = costs(journal, idle=idle)
     if journal is None:
         say_unreadable()
     if as_json:
@@ -42,15 +55,17 @@ def functions(journal: Path | None, as_json: bool) -> None:
         click.echo("No function was called here yet.")
         return
     out = console()
-    made = (_table(found, full=True, trends=True), _table(found, full=False, trends=True))
-    out.print(next((each for each in made if fits(each, out)), _table(found, full=False, trends=False)))
+    shared = idle != "node"
+    made = (_table(found, True, True, shared), _table(found, False, True, shared))
+    out.print(next((each for each in made if fits(each, out)), _table(found, False, False, shared)))
 
 
-def _table(found: "list[FunctionInfo]", full: bool, trends: bool) -> "Table":
+def _table(found: "list[FunctionInfo]", full: bool, trends: bool, shared: bool) -> "Table":
     from wattloom.cli.figures import joules, percent
     from wattloom.cli.printing import literal, table
 
     names = ("calls", "failed", "time", "energy", *(("total", "trend s", "trend J") if trends else ()))
+    names += ("idle",) if shared else ()
     made = table("function", *names, *(("joules are", "machine") if full else ()), numbers=names)
     for each in found:
         cells = [each.function, f"{each.calls:,}", f"{each.calls - each.finished:,}"]
@@ -58,6 +73,7 @@ def _table(found: "list[FunctionInfo]", full: bool, trends: bool) -> "Table":
         if trends:
             cells += [joules(None if each.mean_j is None else each.joules, None)]
             cells += [percent(each.trend_s), percent(each.trend_j)]
+        cells += [joules(each.idle_j, None)] if shared else []
         cells += [each.provenance, ", ".join(each.machines)] if full else []
         made.add_row(*map(literal, cells))
     return made

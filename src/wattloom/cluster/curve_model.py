@@ -30,6 +30,8 @@ POINT_ERROR: Final = 1e-7
 """Variance of the logarithm that a given point may have."""
 
 Nearness = Literal["same processor", "same family", "newer than all", "no processor"]
+_LESS_SURE: Final[dict[str, str]] = {"same processor": "same family", "same family": "newer than all"}
+"""Machines that came after all that were learned from: their firmware is newer, even if the processor is known."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -151,7 +153,8 @@ def shape(
     packed = model.weights if told else model.weights_without_maker
     weights = np.frombuffer(packed, dtype="<f4").astype(np.float64).reshape(-1, INNER)
     mean = np.array(model.mean) + (covariance(asked, _seen(model), kernel) @ weights)[0]
-    held = model.spreads[near if told else f"{near}, maker unknown"]
+    sure = _LESS_SURE.get(near, near) if asked.year[0] > model.latest else near
+    held = model.spreads[sure if told else f"{sure}, maker unknown"]
     return through(mean, held, above_floor(ends[0], ends), {load: above_floor(w, ends) for load, w in points.items()})
 
 

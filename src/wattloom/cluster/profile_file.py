@@ -5,7 +5,7 @@ what the scheduler makes of a profile is `profile_curve`'s business.
 """
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -131,8 +131,16 @@ class Level(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, k
         return self.setting, self.stressor, self.level
 
 
-class CpuProfile(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A whole file."""
+class Profile(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A whole file, of whatever kind."""
+
+    def problem(self) -> tuple[str, str] | None:
+        """The first wrong field and what is wrong with it, beyond what the types say."""
+        return None
+
+
+class CpuProfile(Profile, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A whole file of a machine's CPUs."""
 
     wattloom_profile: Literal[1]
     """Version of the form."""
@@ -209,10 +217,18 @@ class CpuProfile(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
         return None
 
 
+Form = TypeVar("Form", bound=Profile)
+
+
 def decode_profile(data: bytes, where: str) -> CpuProfile:
     """A profile from the bytes of a file. InputError names the file and the field."""
+    return decode_as(CpuProfile, data, where)
+
+
+def decode_as(form: type[Form], data: bytes, where: str) -> Form:
+    """The same for any kind of profile."""
     try:
-        found = msgspec.json.decode(data, type=CpuProfile)
+        found = msgspec.json.decode(data, type=form)
     except msgspec.ValidationError as problem:
         raise _wrong_field(where, str(problem), data) from problem
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
@@ -223,7 +239,7 @@ def decode_profile(data: bytes, where: str) -> CpuProfile:
     return found
 
 
-def encode_profile(profile: CpuProfile) -> bytes:
+def encode_profile(profile: Profile) -> bytes:
     """As it stands in a file: indented, the same profile gives the same bytes."""
     return msgspec.json.format(msgspec.json.encode(profile), indent=1) + b"\n"
 

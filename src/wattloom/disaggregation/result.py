@@ -79,6 +79,8 @@ class PowerAttribution(msgspec.Struct, frozen=True):
     seconds: float
     """Metered, gaps left out."""
     gap_s: float
+    outside: int = 0
+    """Calls that are left out: nothing of them lies between the first and the last reading."""
     package_j: float | None = None
     """Part of `meter_j` that the package meter saw, where there is one."""
     provenance: str = "modelled"

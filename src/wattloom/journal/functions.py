@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from wattloom.attribution.idle_policy import IdlePolicy
+from wattloom.journal.bearing import idle_by_function
 from wattloom.journal.listing import seconds_of
 from wattloom.journal.reading import runs
 from wattloom.journal.story import Stories
@@ -42,6 +44,8 @@ class FunctionCost(msgspec.Struct, frozen=True):
     trend_j: float | None
     provenance: str = ""
     """Of its joules: measured, modelled, estimated; several with commas. Empty: none are known."""
+    idle_j: float = 0.0
+    """What all calls together bear of the machine's idle joules, by the policy asked for; beside `joules`."""
 
 
 class _Costs:
@@ -56,7 +60,7 @@ class _Costs:
         self.joules: list[float] = []
         self.provenances: set[str] = set()
 
-    def cost(self, function: str) -> FunctionCost:
+    def cost(self, function: str, idle_j: float) -> FunctionCost:
         return FunctionCost(
             function=function,
             calls=self.calls,
@@ -69,16 +73,19 @@ class _Costs:
             trend_s=_trend(self.seconds),
             trend_j=_trend(self.joules),
             provenance=", ".join(sorted(self.provenances)),
+            idle_j=idle_j,
         )
 
 
-def function_costs(paths: Iterable[Path]) -> list[FunctionCost]:
-    """All functions of these journals or logs, the one that used most joules first, then by time."""
+def function_costs(paths: Iterable[Path], idle: IdlePolicy = "node") -> list[FunctionCost]:
+    """All functions of these journals or logs, the one that used most joules first, then by time. `idle`: who bears the
+    machine's idle joules."""
     costs: dict[str, _Costs] = {}
-    for path in paths:
-        for log in _logs(path):
-            _add(costs, Stories().take(log.lines()))
-    found = [each.cost(function) for function, each in costs.items()]
+    logs = [log for path in paths for log in _logs(path)]
+    for log in logs:
+        _add(costs, Stories().take(log.lines()))
+    borne = {} if idle == "node" else idle_by_function(logs, idle)
+    found = [each.cost(function, borne.get(function, 0.0)) for function, each in costs.items()]
     return sorted(found, key=lambda each: (-each.joules, -(each.mean_s or 0.0) * each.finished, each.function))
 
 

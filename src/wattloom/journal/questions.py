@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.attribution.idle_policy import IdlePolicy
 from wattloom.errors import InputError
 from wattloom.journal.errors import JournalBusy
 from wattloom.journal.functions import FunctionCost, function_costs
@@ -85,8 +86,9 @@ def tasks(
     return [TaskInfo(**msgspec.structs.asdict(row), journal=path) for row, path in found[:limit]]
 
 
-def functions(journal: str | Path | None = None) -> list[FunctionInfo]:
-    """What each function has cost, in one journal or all of this user; the one that used most joules first."""
+def functions(journal: str | Path | None = None, *, idle: IdlePolicy = "node") -> list[FunctionInfo]:
+    """What each function has cost, in one journal or all of this user; the one that used most joules first. `idle`: who
+    bears the machine's idle joules (`node`: nobody)."""
     paths = wanted(journal)
     machines: dict[str, set[str]] = {}
     for file in {split_run(path)[0] for path in paths}:
@@ -94,7 +96,7 @@ def functions(journal: str | Path | None = None) -> list[FunctionInfo]:
             machines.setdefault(function, set()).add(machine)
     return [
         FunctionInfo(**msgspec.structs.asdict(cost), machines=tuple(sorted(machines.get(cost.function, ()))))
-        for cost in function_costs(paths)
+        for cost in function_costs(paths, idle)
     ]
 
 

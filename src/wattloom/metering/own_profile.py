@@ -50,11 +50,15 @@ def read_profile(path: Path) -> "CpuProfile":
     """A profile from a file. InputError says what is wrong with it."""
     from wattloom.cluster.profile_file import decode_profile
 
+    return decode_profile(profile_bytes(path), str(path))
+
+
+def profile_bytes(path: Path) -> bytes:
+    """What stands in a file, whatever kind of profile it is."""
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as problem:
         raise InputError(str(path), f"cannot be read: {problem.strerror}") from problem
-    return decode_profile(data, str(path))
 
 
 def same_machine(profile: "MachineIdentity", here: Here, machine_id: str) -> str:

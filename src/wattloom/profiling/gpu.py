@@ -14,11 +14,11 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile_file import VERSION
+from wattloom.cluster.profile_file import VERSION, encode_profile
 from wattloom.errors import InputError
 from wattloom.metering.choosing import GROUP
 from wattloom.metering.devices import DeviceMeter, DeviceReading
-from wattloom.metering.own_profile import profiles_folder
+from wattloom.metering.own_profile import profile_bytes, profiles_folder
 from wattloom.metering.this_machine import this_machine
 from wattloom.profiling.bench import Terms
 from wattloom.profiling.gpu_bench import GpuBench, OneDevice
@@ -31,13 +31,12 @@ from wattloom.profiling.gpu_file import (
     GpuPoint,
     GpuProfile,
     decode_gpu_profile,
-    encode_gpu_profile,
 )
 from wattloom.profiling.profiler import MeterLost, Step, Tell
+from wattloom.profiling.resuming import INSTEAD
 from wattloom.profiling.storing import alone, store
 
 EVERY_S: Final = 0.25
-INSTEAD: Final = "--fresh begins anew, --output FILE keeps both"
 
 
 class GpuWishes(msgspec.Struct, frozen=True):
@@ -122,7 +121,7 @@ def profile_gpu(
     path = gpu_profile_path(device) if wishes.output is None else wishes.output
     with alone(profiles_folder()):
         profile = _beginning(path, wishes, meter, device, date())
-        store(path, encode_gpu_profile(profile))  # a place that cannot be written is known before an hour is spent
+        store(path, encode_profile(profile))  # a place that cannot be written is known before an hour is spent
         taking = _Taking(profile, path, shares, tell, now)
         bench = GpuBench(OneDevice(meter, device.uuid), wishes.terms, now, time.sleep, every_s, taking.beat)
         for share in shares:
@@ -177,7 +176,7 @@ class _Taking:
         self._tell(Step(self._words, self._done, len(self._shares), each_s * left))
 
     def _store(self, profile: GpuProfile) -> None:
-        store(self._path, encode_gpu_profile(profile))
+        store(self._path, encode_profile(profile))
         self._profile = profile
 
 
@@ -215,8 +214,4 @@ def _beginning(path: Path, wishes: GpuWishes, meter: DeviceMeter, device: Device
 
 def read_gpu_profile(path: Path) -> GpuProfile:
     """From a file. InputError says what is wrong with it."""
-    try:
-        data = path.read_bytes()
-    except OSError as problem:
-        raise InputError(str(path), f"cannot be read: {problem.strerror}") from problem
-    return decode_gpu_profile(data, str(path))
+    return decode_gpu_profile(profile_bytes(path), str(path))

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from wattloom.cluster.profile_file import VERSION, Figure, Part, Power, Text
+from wattloom.cluster.profile_file import Figure, Part, Power, Profile, Text, decode_as
 from wattloom.energy.forecast import Provenance
-from wattloom.errors import InputError
 from wattloom.metering.devices import Kind, Source
 
 Share = Annotated[int, msgspec.Meta(ge=1, le=100)]
@@ -67,8 +66,8 @@ class GpuPoint(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     problem: str = ""
 
 
-class GpuProfile(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A whole file."""
+class GpuProfile(Profile, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A whole file of one device."""
 
     wattloom_profile: Literal[1]
     kind: Literal["gpu"]
@@ -90,7 +89,6 @@ class GpuProfile(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
         return found.power if found is not None else None
 
     def problem(self) -> tuple[str, str] | None:
-        """The first wrong field and what is wrong with it, beyond what the types say."""
         shares = [point.share for point in self.points]
         for number, point in enumerate(self.points):
             if point.share in shares[:number]:
@@ -111,22 +109,4 @@ def is_gpu_profile(data: bytes) -> bool:
 
 def decode_gpu_profile(data: bytes, where: str) -> GpuProfile:
     """InputError names the file and the field."""
-    try:
-        found = msgspec.json.decode(data, type=GpuProfile)
-    except msgspec.ValidationError as problem:
-        words, _, path = str(problem).partition(" - at `$")
-        field = path.rstrip("`").lstrip(".")
-        if field == "wattloom_profile":
-            words = f"this version is not known; this Wattloom reads version {VERSION}"
-        raise InputError(f"{where}: {field}" if field else where, words) from problem
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise InputError(where, f"is not a profile: {problem}") from problem
-    wrong = found.problem()
-    if wrong is not None:
-        raise InputError(f"{where}: {wrong[0]}", wrong[1])
-    return found
-
-
-def encode_gpu_profile(profile: GpuProfile) -> bytes:
-    """As it stands in a file: indented, the same profile gives the same bytes."""
-    return msgspec.json.format(msgspec.json.encode(profile), indent=1) + b"\n"
+    return decode_as(GpuProfile, data, where)

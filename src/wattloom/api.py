@@ -40,9 +40,11 @@ from wattloom.simulation.why import Why
 if TYPE_CHECKING:
     from wattloom.cluster.curve_model import Curve
     from wattloom.cluster.power_from_cpu import FittedCurve
+    from wattloom.cluster.profile_file import CpuProfile
     from wattloom.disaggregation.result import PowerAttribution
     from wattloom.local.leave_one_out import Validation
     from wattloom.local.running import Ran
+    from wattloom.profiling.profiler import Tell
 
 __all__ = [
     "FunctionInfo",
@@ -64,6 +66,7 @@ __all__ = [
     "machines",
     "meters",
     "policies",
+    "profile_cpu",
     "prune",
     "replay",
     "run",
@@ -267,6 +270,34 @@ def validate_attribution(
 
     named = [named_function(each) if isinstance(each, str) else each for each in functions]
     return validate(named or FUNCTIONS, seconds=seconds, rounds=rounds, meter=meter, progress=progress)
+
+
+def profile_cpu(
+    levels: str = "",
+    stressors: str = "integer,matrix,memory",
+    *,
+    seconds: float = 10.0,
+    settle_s: float = 60.0,
+    attempts: int = 3,
+    meter: str = "",
+    output: str | Path | None = None,
+    fresh: bool = False,
+    frequencies: str = "",
+    builtin: bool = False,
+    progress: "Tell | None" = None,
+) -> "CpuProfile":
+    """Load this machine's CPUs level by level and read the meter: what it draws and how fast it is.
+
+    It takes minutes to hours, and is written after every level; called again, it goes on where it was interrupted.
+    Arguments are the command's options.
+    """
+    from wattloom.profiling import storing, taking
+    from wattloom.profiling.bench import Terms
+
+    terms = Terms(seconds=seconds, settle_s=settle_s, attempts=attempts)
+    path = None if output is None else Path(output)
+    wishes = taking.Wishes(levels, stressors, frequencies, path, fresh, builtin, terms)
+    return taking.profile_cpu(wishes, taking.meter_for(meter), storing.date, progress or (lambda step: None))
 
 
 def meters() -> list[MeterInfo]:

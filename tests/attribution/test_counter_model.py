@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from wattloom.attribution.counter_model import FIRST_FIT, CounterModel, non_negative
+from wattloom.attribution.counter_model import FIRST_FIT, CounterModel
 
 GHZ = 1e9
 WEIGHTS = {2.0: (4.0, 2.0, 0.5), 3.0: (9.0, 3.0, 1.0)}
@@ -93,16 +91,3 @@ def test_cpu_time_alone_is_a_model_too() -> None:
 def test_a_wrong_number_of_events_is_an_error() -> None:
     with pytest.raises(ValueError, match="3 events are known, 2 were given"):
         CounterModel(3).observe(1.0, [1.0, 2.0], 0.0)
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 12))
-def test_least_squares_without_negative_parts_is_the_best_of_its_kind(seed: int, columns: int, rows: int) -> None:
-    chance = np.random.default_rng(seed)
-    matrix, wanted = chance.normal(size=(rows, columns)), chance.normal(size=rows)
-    found = non_negative(matrix, wanted)
-    assert (found >= 0.0).all()
-    best = float(np.sum((matrix @ found - wanted) ** 2))
-    for _ in range(30):
-        other = np.maximum(found + chance.normal(scale=0.2, size=columns), 0.0)
-        assert best <= float(np.sum((matrix @ other - wanted) ** 2)) + 1e-9

@@ -33,6 +33,7 @@ PUBLIC = {
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
     *("machine_curve", "machine_match"),
     "attribute",
+    "profile_cpu",
     "validate_attribution",
     *("functions", "logs", "measure", "measure_command", "meters", "prune", "run", "tasks"),
 }
@@ -44,7 +45,7 @@ def test_the_public_names_are_these_and_can_be_had() -> None:
     assert set(dir(wattloom)) >= PUBLIC
 
 
-PLURALS = {"meter": "meters", "validate": "validate_attribution"}
+PLURALS = {"meter": "meters", "profile": "profile_cpu", "validate": "validate_attribution"}
 """Groups of commands, and the function that one of them is."""
 NO_FUNCTIONS = {"completion", "demo", "exporter", "top"}
 """For a shell or a screen, or at work until they are stopped: there is no result to return."""

@@ -54,6 +54,20 @@ def test_the_least_square_is_found_at_its_bounds() -> None:
     assert slope[found == 0].max() < 1e-6
 
 
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 12))
+def test_the_least_square_without_negative_parts_is_the_best_of_its_kind(seed: int, columns: int, rows: int) -> None:
+    chance = np.random.default_rng(seed)
+    matrix, wanted = chance.normal(size=(rows, columns)), chance.normal(size=rows)
+    square = matrix.T @ matrix + 1e-9 * np.eye(columns)
+    found = bounded(square, matrix.T @ wanted, np.zeros(columns))
+    assert (found >= 0.0).all()
+    best = float(np.sum((matrix @ found - wanted) ** 2))
+    for _ in range(30):
+        other = np.maximum(found + chance.normal(scale=0.2, size=columns), 0.0)
+        assert best <= float(np.sum((matrix @ other - wanted) ** 2)) + 1e-6
+
+
 @pytest.mark.parametrize("shape", shapes(), ids=lambda shape: shape.name)
 def test_every_curve_begins_at_zero_with_slope_one_and_has_the_slope_it_says(shape: object) -> None:
     u = np.linspace(0.0, 2.0, 401)

@@ -20,6 +20,7 @@ FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 FUNCTIONS = (
     *("machine_curve", "machine_match"),
     "attribute",
+    "profile_cpu",
     "validate_attribution",
     *("simulate", "compare", "replay", "why", "policies", "scenarios", "machines"),
     *("run", "tasks", "functions", "logs", "prune", "meters", "measure", "measure_command"),

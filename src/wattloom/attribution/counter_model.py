@@ -12,6 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from wattloom.disaggregation.quadratic import bounded
+
 BAND_HZ: Final = 100e6
 """Intervals whose mean frequency differs by less are one band."""
 THRESHOLD: Final = 0.05
@@ -109,33 +111,7 @@ class _Band:
         watts = np.array([each for each, _ in self._seen]) * weight
         rates = np.array([each for _, each in self._seen]) * weight[:, None]
         scale = np.where(rates.max(axis=0) > 0.0, rates.max(axis=0), 1.0)
-        held = np.sqrt(RIDGE * len(self._seen)) * np.eye(self._events)
-        found = non_negative(np.vstack([rates / scale, held]), np.concatenate([watts, np.zeros(self._events)]))
-        self.weights = found / scale
+        scaled = rates / scale
+        square = scaled.T @ scaled + RIDGE * len(self._seen) * np.eye(self._events)
+        self.weights = bounded(square, scaled.T @ watts, np.zeros(self._events)) / scale
         self._recent_w = 0.0
-
-
-def non_negative(matrix: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Least squares with no negative part (Lawson and Hanson's active sets), for a handful of columns."""
-    columns = matrix.shape[1]
-    free = np.zeros(columns, dtype=bool)
-    found = np.zeros(columns)
-    slope = matrix.T @ wanted
-    for _ in range(3 * columns + 10):
-        if free.all() or slope[~free].max(initial=0.0) <= 1e-9 * (abs(wanted).sum() + 1.0):
-            break
-        free[int(np.argmax(np.where(free, -np.inf, slope)))] = True
-        while True:
-            trial = np.zeros(columns)
-            trial[free] = np.linalg.lstsq(matrix[:, free], wanted, rcond=None)[0]
-            below = free & (trial <= 0.0)
-            if not below.any():
-                break
-            step = float(np.min(found[below] / np.maximum(found[below] - trial[below], 1e-300)))
-            found = found + step * (trial - found)
-            free &= found > 1e-12 * max(found.max(), 1e-300)
-            if not free.any():
-                break
-        found = np.where(free, trial, 0.0)
-        slope = matrix.T @ (wanted - matrix @ found)
-    return found

@@ -3,7 +3,6 @@
 Owns the commands and their options. How profiles look is `profile_shown`'s; `profile gpu` has a module of its own.
 """
 
-from datetime import datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import NamedPath, as_json, meter_names
+from wattloom.cli.options import as_json, meter_names
+from wattloom.cli.profile_options import FILE, how_long, which_file
 
 if TYPE_CHECKING:
     from wattloom.cluster.profile_file import CpuProfile
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wattloom.profiling.comparing import Conversion
     from wattloom.profiling.taking import Wishes
 
-FILE: Final = NamedPath(path_type=Path)
 ELSEWHERE: Final = {"gpu": "wattloom.cli.profile_gpu"}
 """Commands of this group that live in modules of their own, loaded when they are used."""
 
@@ -61,22 +60,7 @@ def profile() -> None:
 @profile.command(short_help="Load the CPUs level by level, and read the meter.")
 @click.option("--levels", default="", metavar="L", help="CPUs under load, as 1-4,8, or all. Left out: all up to 16.")
 @click.option("--stressors", metavar="S", help="Kinds of load, with commas. Left out: integer,matrix,memory.")
-@click.option(
-    "--seconds",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Read each level for so long, after it has settled.",
-)
-@click.option(
-    "--settle",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="N",
-    help="Wait for power and temperature to come to rest for so many seconds at most. 0: do not wait.",
-)
+@how_long
 @click.option(
     "--attempts",
     type=click.IntRange(min=1),
@@ -86,10 +70,7 @@ def profile() -> None:
     help="Try a level so often if others are at work or the meter fails.",
 )
 @click.option("--meter", default="", shell_complete=meter_names, metavar="M", help="Which meter. Left out: the best.")
-@click.option("--output", type=FILE, metavar="FILE", help="Write it there. Left out: this machine's own profile.")
-@click.option(
-    "--resume/--fresh", default=True, help="Go on with what the file has (the default), or measure all of it anew."
-)
+@which_file
 @click.option(
     "--frequencies",
     default="",
@@ -212,19 +193,12 @@ def diff(a: Path, b: Path, plot: Path | None, package_to_wall: str | None, as_js
 
 def _taken(wishes: "Wishes", meter: "Meter") -> "tuple[CpuProfile, Path]":
     from wattloom.cli.profile_bar import progress_of_steps
+    from wattloom.profiling.storing import date
     from wattloom.profiling.taking import own_path, profile_cpu
 
     path = own_path() if wishes.output is None else wishes.output
-    try:
-        with progress_of_steps() as tell:
-            return profile_cpu(wishes, meter, _now, tell), path
-    except KeyboardInterrupt:
-        click.echo(f"Stopped. What was measured is kept in {path}; the same command goes on from there.", err=True)
-        raise
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")
+    with progress_of_steps(path) as tell:
+        return profile_cpu(wishes, meter, date, tell), path
 
 
 def _warn_of_estimates(meter: "Meter") -> None:

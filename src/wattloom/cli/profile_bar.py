@@ -6,6 +6,7 @@ Owns both. They go to stderr.
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -60,8 +61,18 @@ def _left(step: "Step") -> str:
 
 
 @contextmanager
-def progress_of_steps() -> Iterator["Tell"]:
-    """Something to tell where we are."""
+def progress_of_steps(path: Path) -> Iterator["Tell"]:
+    """Something to tell where we are. Who stops it is told where the profile is."""
+    try:
+        with _shown() as tell:
+            yield tell
+    except KeyboardInterrupt:
+        click.echo(f"Stopped. What was measured is kept in {path}; the same command goes on from there.", err=True)
+        raise
+
+
+@contextmanager
+def _shown() -> Iterator["Tell"]:
     if not sys.stderr.isatty():
         yield _Lines()
         return

@@ -3,20 +3,19 @@
 Owns the command and its words. `profile show` hands files of this kind over to here.
 """
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 import click
 
-from wattloom.cli.options import NamedPath, as_json
+from wattloom.cli.options import as_json
+from wattloom.cli.profile_options import how_long, which_file
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from wattloom.profiling.gpu_file import GpuPoint, GpuProfile
 
-FILE: Final = NamedPath(path_type=Path)
 BAR: Final = 40
 OF: Final = {
     "time": "the time in which all multiprocessors work",
@@ -48,20 +47,9 @@ OF: Final = {
     show_default=True,
     help="What our own kernel takes a share of: the time, or the multiprocessors.",
 )
-@click.option("--seconds", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Read so long.")
-@click.option(
-    "--settle",
-    type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    metavar="N",
-    help="Wait for power and temperature to come to rest for so many seconds at most. 0: do not wait.",
-)
+@how_long
 @click.option("--meter", default="", metavar="M", help="nvml or amdsmi. Left out: the first that works.")
-@click.option("--output", type=FILE, metavar="FILE", help="Write it there. Left out: this device's own profile.")
-@click.option(
-    "--resume/--fresh", default=True, help="Go on with what the file has (the default), or measure all of it anew."
-)
+@which_file
 @as_json
 def gpu(
     device: str,
@@ -92,6 +80,7 @@ def gpu(
     from wattloom.profiling.bench import Terms
     from wattloom.profiling.gpu import GpuWishes, device_meter, gpu_profile_path, profile_gpu, the_device
     from wattloom.profiling.gpu_command import BUILT_IN
+    from wattloom.profiling.storing import date
 
     chosen = device_meter(meter)
     which = the_device(chosen, device, monotonic())
@@ -99,17 +88,9 @@ def gpu(
     kind = cast(Literal["time", "units"], by)
     wishes = GpuWishes(shares, BUILT_IN if load is None else load, kind, output, not resume, terms)
     path = gpu_profile_path(which) if output is None else output
-    try:
-        with progress_of_steps() as tell:
-            made = profile_gpu(wishes, chosen, which, _now, tell)
-    except KeyboardInterrupt:
-        click.echo(f"Stopped. What was measured is kept in {path}; the same command goes on from there.", err=True)
-        raise
+    with progress_of_steps(path) as tell:
+        made = profile_gpu(wishes, chosen, which, date, tell)
     show_gpu(made, path, as_json)
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def shown_if_gpu(path: Path, plot: Path | None, as_json: bool) -> bool:

@@ -25,6 +25,8 @@ MOST_ROWS: Final = 8000
 STEPS_A_ROW: Final = 5
 QUIET: Final = 0.01
 """Fewer calls under way than this in what a reading shows: the machine did nothing for us."""
+QUIET_DOUBT: Final = 0.1
+"""How far off idle may be where such readings, even one, show it; as a share of what a busy machine draws above it."""
 DRIFT_KNOT_S: Final = 300.0
 MOST_KNOTS: Final = 12
 MOST_DRAWS: Final = 60
@@ -149,11 +151,11 @@ def _idle(watts: Array, running: Array, scale: float, known: float | None) -> tu
     """Idle watts as they are thought to be, and how far off."""
     if known is not None:
         return known, 0.002 * abs(known) + 0.05
-    quiet = running < QUIET
-    if quiet.sum() >= 3:
-        return float(np.median(watts[quiet])), 0.3 * scale
-    low = float(np.percentile(watts, 1.0))
-    return max(0.3 * low, low - 0.5 * scale), max(0.5 * scale, 0.25 * low)
+    low, lowest = np.percentile(watts, [5.0, 1.0])
+    quiet = watts[running < QUIET]
+    if len(quiet) and np.median(quiet) <= low + 0.05 * scale:  # else others were at work in the quiet
+        return float(np.median(quiet)), QUIET_DOUBT * scale
+    return max(0.3 * lowest, lowest - 0.5 * scale), max(0.5 * scale, 0.25 * lowest)
 
 
 @dataclass(frozen=True, slots=True)

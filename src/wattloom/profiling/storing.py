@@ -1,6 +1,6 @@
 """Files that are whole or not there, on any disk, whenever we are stopped.
 
-Owns how a profile is written and the lock that lets only one profile be taken at a time.
+Owns how a profile is written and dated, and the lock that lets only one profile be taken at a time.
 """
 
 import fcntl
@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
@@ -43,6 +44,11 @@ def store(path: Path, content: bytes) -> None:
         _bring_to_disk(path.parent)
     except OSError as problem:
         raise StoreError(f"{path}: cannot be written: {problem.strerror or problem}") from problem
+
+
+def date() -> str:
+    """Now, as it stands in a profile."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def _bring_to_disk(folder: Path) -> None:

@@ -3,8 +3,9 @@
 Mean absolute percentage error over the eleven points of published SPECpower curves (those that are given count, with
 error 0), trained and tested apart: in five parts drawn by lot, in five parts with all machines of a processor in one
 part, and ahead in time (trained before 2020, tested from 2020 on). Our own way is asked through the product's function,
-with a model trained on the training part; its kernel was chosen on results before 2020. Peers: a straight line, a
-monotone spline through the known points, and extra trees on cores, year, vendors and idle ratio.
+with a model trained on the training part. Weights and spreads never see the tested part, but choices of design did:
+docs/explanation/machine-curves.md lists them. Peers: a straight line, a monotone spline through the known points, and
+extra trees on cores, year, vendors (of processor and machine) and idle ratio.
 
 Then the draw of a processor never seen: published results of all other models against the truth.
 """

@@ -26,8 +26,7 @@ def run(*words: str | Path) -> Any:
     return CliRunner().invoke(cli, ["attribute", *map(str, words)], prog_name="wattloom")
 
 
-@pytest.mark.parametrize("mode", ["marginal", "full"])
-@pytest.mark.parametrize("idle", ["node", "pro-rata"])
+@pytest.mark.parametrize(("mode", "idle"), [("marginal", "node"), ("full", "pro-rata")])
 def test_functions_idle_and_unattributed_are_the_meter(recording: tuple[Path, Path], mode: str, idle: str) -> None:
     done = run("--power", recording[0], "--runs", recording[1], "--mode", mode, "--idle", idle, "--json")
     assert done.exit_code == 0, done.output
@@ -82,7 +81,7 @@ GOOD_R = R + "1,4,f\n6,9,g\n"
     [
         ("", GOOD_R, ("P.csv", "is empty")),
         (P, GOOD_R, ("P.csv", "no readings")),
-        ("time,watts\n1,2\n", GOOD_R, ("P.csv, line 1: time_s", "no such column")),
+        ("time,watts\n1,2\n", GOOD_R, ("P.csv, line 1: time_s", "no such column", "has time,watts")),
         (P + "0,60\n1,sixty\n", GOOD_R, ("P.csv, line 3: watts", "'sixty' is not a number")),
         (P + "0,60\n1,nan\n", GOOD_R, ("P.csv, line 3: watts", "not a figure")),
         (P + "0,60\n1,-3\n", GOOD_R, ("P.csv, line 3: watts", "below 0")),
@@ -96,7 +95,7 @@ GOOD_R = R + "1,4,f\n6,9,g\n"
         (GOOD_P, "start_s,end_s\n1,2\n", ("R.csv, line 1: function", "no such column")),
         (GOOD_P, R + "4,1,f\n", ("R.csv, line 2: end_s", "1 is before start_s, 4")),
         (GOOD_P, R + "1,2,f\n1,2,\n", ("R.csv, line 3: function", "must not be empty")),
-        (GOOD_P, R + "x,2,f\n", ("R.csv, line 2: start_s", "not a number")),
+        (GOOD_P, R + "x,2,f\n", ("R.csv, line 2: start_s", "not a number", "write seconds")),
         (GOOD_P, R + "1000,2000,f\n", ("R.csv", "no time in common", "milliseconds")),
         (GOOD_P, R + "900000,900001,f\n", ("R.csv", "no time in common")),
         (GOOD_P, "start_s,end_s,function,node\n1,2,f,a\n1,2,f,b\n", ("R.csv: node", "a, b")),
@@ -120,6 +119,24 @@ def test_a_missing_file_and_an_unknown_mode_are_input_errors(recording: tuple[Pa
         wattloom.attribute(recording[0], recording[1], "both")
     with pytest.raises(InputError, match="idle: must be node or pro-rata"):
         wattloom.attribute(recording[0], recording[1], idle="shared")
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_cells_may_be_separated_as_spreadsheets_do(separator: str, tmp_path: Path) -> None:
+    (tmp_path / "P.csv").write_text(GOOD_P.replace(",", separator).replace("\n", "\r\n"))
+    (tmp_path / "R.csv").write_text(GOOD_R)
+    done = run("--power", tmp_path / "P.csv", "--runs", tmp_path / "R.csv", "--json")
+    assert done.exit_code == 0, done.output
+    assert set(json.loads(done.stdout)["functions"]) == {"f", "g"}
+
+
+def test_what_looks_like_a_wrong_unit_is_said(tmp_path: Path) -> None:
+    (tmp_path / "P.csv").write_text(P + "".join(f"{second},{60_000 + 500 * (second % 7)}\n" for second in range(30)))
+    (tmp_path / "R.csv").write_text(GOOD_R + "7,7,instant\n" + "".join(f"{at},{at + 1},f\n" for at in range(900, 905)))
+    done = run("--power", tmp_path / "P.csv", "--runs", tmp_path / "R.csv")
+    assert done.exit_code == 0, done.output
+    for words in ("5 calls lie outside of the metered time", "milliwatts", "show nothing: instant"):
+        assert words in done.stdout
 
 
 def test_lost_readings_comments_and_a_byte_order_mark_are_no_obstacle(tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ import pytest
 from tests.disaggregation.traces import bent, linear, recorded, some_work
 
 from wattloom.disaggregation import activity, cores
-from wattloom.disaggregation.disaggregate import Disaggregated, Wanted, disaggregate
+from wattloom.disaggregation.disaggregate import Wanted, disaggregate
+from wattloom.disaggregation.joules import Disaggregated
+from wattloom.disaggregation.result import IdlePolicy, Mode, result
 from wattloom.testing.power_machines import make_machine
-from wattloom.testing.power_traces import Calls, MeterFaults, PowerTrace
+from wattloom.testing.power_traces import Calls, MeterFaults, PowerTrace, make_trace
 
 PLAIN = MeterFaults(lag_s=2.3, window_s=1.0, white_w=0.8, slow_w=0.5, slow_s=20.0, step_w=1.0)
 
@@ -58,10 +60,43 @@ def test_a_bent_machine_is_seen_to_be_bent(curved: tuple[Disaggregated, PowerTra
     assert found.marginal_j.sum() < 0.85 * trace.active_j
 
 
+def test_the_lag_of_a_bent_machine_is_not_lost_when_it_is_refined() -> None:
+    """Around a bent curve the slopes alone are another machine: the search once walked away from the truth on them."""
+    trace = make_trace(318)
+    assert trace.name == "saturating"
+    found = run(trace)
+    assert found.lag_s == pytest.approx(trace.lag_s, abs=0.15)
+    assert errors(found, trace).mean() < 0.05
+
+
+def test_a_single_quiet_reading_tells_idle() -> None:
+    """Short calls that always run could as well be idle. The first reading, late as the meter is, shows which."""
+    trace = make_trace(301, unseen=True)
+    found = run(trace)
+    assert found.idle_j / found.seconds == pytest.approx(trace.idle_w, rel=0.05)
+    assert errors(found, trace).mean() < 0.15
+
+
 def test_full_joules_add_up_to_what_was_drawn_above_idle(curved: tuple[Disaggregated, PowerTrace]) -> None:
     found, _ = curved
     assert found.full_j.sum() + found.idle_j + found.unclaimed_j == pytest.approx(found.meter_j, rel=1e-6)
     assert np.all(found.full_j > found.marginal_j)
+
+
+@pytest.mark.parametrize("mode", ["marginal", "full"])
+@pytest.mark.parametrize("idle", ["node", "pro-rata"])
+def test_whatever_is_counted_it_is_the_meter(
+    curved: tuple[Disaggregated, PowerTrace], mode: Mode, idle: IdlePolicy
+) -> None:
+    found, trace = curved
+    seconds = np.bincount(trace.calls.function, weights=trace.calls.end - trace.calls.start)
+    made = result(found, trace.names, trace.counts.tolist(), seconds.tolist(), mode, idle)
+    charged = sum(each.calls * each.joules_per_call for each in made.functions)
+    assert charged + made.idle_j + made.unattributed_j == pytest.approx(made.meter_j, rel=1e-9)
+    bears = (
+        sum(each.joules for each in made.functions) - (found.marginal_j if mode == "marginal" else found.full_j).sum()
+    )
+    assert bears == pytest.approx(found.idle_share_j.sum() if idle == "pro-rata" else 0.0)
 
 
 def test_the_meter_may_average_and_fade() -> None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from wattloom.attribution.power_files import Array, RecordedPower, RecordedRuns
 from wattloom.disaggregation.activity import Calls, of_levels
-from wattloom.disaggregation.disaggregate import Disaggregated, Wanted, disaggregate
+from wattloom.disaggregation.disaggregate import Wanted, disaggregate
+from wattloom.disaggregation.joules import Disaggregated
 from wattloom.disaggregation.lag import find_response
 from wattloom.disaggregation.readings import readings
 from wattloom.disaggregation.response import Reading

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from wattloom.cli.options import as_json
+from wattloom.cli.options import LOG_FILE, as_json
 from wattloom.report.figures import figure
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def _point(value: str) -> tuple[float, float]:
 )
 @click.option(
     "--samples",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=LOG_FILE,
+    metavar="FILE",
     help="Learn from a recorded run instead: a file of time_s,cpu_cores,watts.",
 )
 @as_json

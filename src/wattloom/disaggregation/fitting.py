@@ -72,14 +72,6 @@ class Fit:
     """Change of each reading with each value."""
     precision: Array
 
-    @property
-    def idle_w(self) -> float:
-        return float(self.values[0])
-
-    @property
-    def awake_w(self) -> float:
-        return float(self.values[1])
-
     def weights(self, functions: int) -> Array:
         return self.values[FIXED : FIXED + functions]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wattloom.disaggregation.activity import Activity, Array
-from wattloom.disaggregation.fitting import FIXED, Problem, steps_of
+from wattloom.disaggregation.fitting import FIXED, Problem
 from wattloom.disaggregation.shapes import Shape
 
 
@@ -71,14 +71,6 @@ def _joules(
 ) -> float:
     level = over.level[inside]
     return float(_draw(problem, shape, level @ weights, level.sum(axis=1), awake_w).sum() * over.step)
-
-
-def model_joules(over: Counting, shape: Shape, values: Array) -> float:
-    """Above idle, as the model has it."""
-    weights = values[FIXED : FIXED + over.problem.functions]
-    watts, _ = steps_of(over.problem, shape, weights, False)
-    awake = values[1] * np.minimum(over.problem.over.total, 1.0)
-    return float((watts + awake)[over.inside].sum() * over.problem.over.step)
 
 
 def shares(seen: Array, weights: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from wattloom.disaggregation.disaggregate import Disaggregated
+from wattloom.disaggregation.joules import Disaggregated
 from wattloom.errors import InputError
 
 Mode = Literal["marginal", "full"]

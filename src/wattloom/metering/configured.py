@@ -19,7 +19,14 @@ def settings_here() -> Settings:
     """The settings that hold in the working folder: read once for all meters, and again when they have changed."""
     files = tuple(_changed(Path(name)) for name in (PROJECT_FILE, OWN_FILE))
     variables = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX)))
-    return _settings(Path.cwd(), files, variables)
+    return _settings(_working_folder(), files, variables)
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # it was removed
+        return Path()
 
 
 @lru_cache(maxsize=1)

@@ -48,9 +48,10 @@ def profile_path(name: str, machine_id: str, folder: Path | None = None) -> Path
 
 def read_profile(path: Path) -> "CpuProfile":
     """A profile from a file. InputError says what is wrong with it."""
-    from wattloom.cluster.profile_file import decode_profile
+    data = profile_bytes(path)
+    from wattloom.cluster.profile_file import decode_profile  # only where there is one: it takes time to load
 
-    return decode_profile(profile_bytes(path), str(path))
+    return decode_profile(data, str(path))
 
 
 def profile_bytes(path: Path) -> bytes:
@@ -82,8 +83,6 @@ def with_own(base: MachineProfile, here: Here, name: str, folder: Path | None, m
     """
     identity = digest(machine_id)
     path = profile_path(name, identity, folder)
-    if not path.is_file():
-        return base
     try:
         profile = read_profile(path)
         return base if same_machine(profile.machine, here, identity) else _better(base, profile, path)

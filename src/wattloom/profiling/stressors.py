@@ -34,8 +34,6 @@ ALL: Final = {
     )
 }
 USUAL: Final = ("integer", "matrix", "memory")
-PROBING: Final = ("matrix", "kmeans")
-"""What HEATS probes machines with."""
 
 
 def stressors(names: str, builtin: bool = False) -> list[Stressor]:

@@ -23,17 +23,17 @@ MODULES: Final = (
     *("netfs", "fscache", "9pnet", "9p", "9pnet_virtio"),
 )
 """In the order in which they need each other."""
-SHARE: Final = "/tmp/share"
-"""Where the shared folder is in the guest."""
+SHARE: Final = "/run/share"
+"""Where the shared folder is in the guest: below the one folder of our root that it does not see, but has new."""
 INIT: Final = """#!/bin/sh
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
 for module in {modules}; do insmod /modules/$module.ko; done
 mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 root /root
-mount -t tmpfs tmp /root/tmp; mkdir -p /root{share}
+mount -t tmpfs run /root/run; mkdir -p /root{share}
 mount -t 9p -o trans=virtio,version=9p2000.L,ro share /root{share}
 mount -t proc proc /root/proc; mount -t sysfs sys /root/sys; mount -t devtmpfs dev /root/dev
 echo guest is up
-HOME=/tmp XDG_STATE_HOME=/tmp PYTHONDONTWRITEBYTECODE=1 chroot /root /bin/sh -c "$(cat /job)"
+HOME=/run XDG_STATE_HOME=/run PYTHONDONTWRITEBYTECODE=1 chroot /root /bin/sh -c "$(cat /job)"
 echo guest is done
 poweroff -f
 """

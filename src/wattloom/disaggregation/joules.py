@@ -1,0 +1,178 @@
+"""From the chosen curves to joules: counted both ways, with spreads.
+
+Owns what comes out of this room, and the draws that make spreads (always the same ones: no chance).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wattloom.disaggregation import cores
+from wattloom.disaggregation.activity import Activity, Array, Calls, on_steps
+from wattloom.disaggregation.choosing import Chosen
+from wattloom.disaggregation.fitting import FIXED, Fit, Problem
+from wattloom.disaggregation.footprint import Counting, marginal, shares
+from wattloom.disaggregation.noise import fresh
+from wattloom.disaggregation.readings import Readings, seen_steps
+from wattloom.disaggregation.response import Reading, Response
+
+QUIET: Final = 0.01
+"""Fewer calls under way than this in what a reading shows: the machine did nothing for us."""
+DRIFT_KNOT_S: Final = 300.0
+MOST_KNOTS: Final = 12
+MOST_DRAWS: Final = 60
+DRAWN_CELLS: Final = 30_000_000
+MISFIT: Final = 0.035
+"""No model of ours is better than this; part of every spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disaggregated:
+    """Joules of each function, counted both ways, with one standard deviation. `metered`: calls that readings show."""
+
+    metered: Array
+    marginal_j: Array
+    marginal_spread: Array
+    full_j: Array
+    full_spread: Array
+    idle_share_j: Array
+    """Each function's part of idle, by the seconds it ran."""
+    idle_j: float
+    idle_spread: float
+    meter_j: float
+    unclaimed_j: float
+    """Above idle while nothing of ours ran."""
+    lag_s: float
+    window_s: float
+    fading_s: float
+    gap_s: float
+    curve: str
+    cores: float | None
+    noise_w: float
+    explained: float
+    """Share of the readings' variance that the model explains."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """From the chosen curves to joules."""
+
+    found: Readings
+    calls: Calls
+    over: Activity
+    used: Activity
+    response: Response
+    room: float | None
+    chosen: Chosen
+
+    def all(self) -> Disaggregated:
+        functions = self.over.level.shape[1]
+        inside = seen_steps(self.found, self.over, self.response.lag)
+        counting = Counting(self.chosen.problem, inside, self._without(functions))
+        seen = Reading(self.used, self.found.time, self.response).of(self.used.level)
+        estimates = [self._both(counting, seen, fit, fit.values) for fit in self.chosen.fits]
+        middle = np.asarray(sum(w * e for w, e in zip(self.chosen.weights, estimates, strict=True)))
+        off = self._spread(counting, seen, middle)
+        idle = self._idle_watts()
+        return self._result(inside, middle, off, idle, seen)
+
+    def _without(self, functions: int) -> list[Activity] | None:
+        """Runs without each function, where calls would have been done sooner."""
+        if self.room is None or len(self.calls.start) * functions > cores.MOST_CALLS * 4:
+            return None
+        made = []
+        for each in range(functions):
+            rest = cores.rerun(self.calls, self.over, self.room, self.calls.function != each)
+            steps = on_steps(rest, functions, self.over.begin, self.over.step, len(self.over.level))
+            made.append(cores.slowed(steps, self.room))
+        return made
+
+    def _both(self, counting: Counting, seen: Array, fit: Fit, values: Array) -> Array:
+        """Marginal and full joules, a row each, and idle joules in a third."""
+        functions = counting.problem.functions
+        weights = values[FIXED : FIXED + functions]
+        idle = values[0] + self._drift() @ values[FIXED + functions :]
+        active = (self.found.watts - idle) * self.found.stands_for
+        ours = shares(np.where(seen.sum(axis=1, keepdims=True) > QUIET, seen, 0.0), weights)
+        total = float(idle @ self.found.stands_for)
+        return np.stack([marginal(counting, fit.shape, values), active @ ours, np.full(functions, total)])
+
+    def _spread(self, counting: Counting, seen: Array, middle: Array) -> Array:
+        """Standard deviations: curves drawn by their weights, values by the fit's covariance."""
+        draws = int(np.clip(DRAWN_CELLS / max(self.over.level.size, 1), 12, MOST_DRAWS))
+        chance = np.random.default_rng(5)
+        roots = [_root(self.chosen.problem, fit) for fit in self.chosen.fits]
+        squares = np.zeros_like(middle)
+        for at in chance.choice(len(roots), size=draws, p=self.chosen.weights):
+            fit = self.chosen.fits[at]
+            values = fit.values + roots[at] @ chance.standard_normal(len(fit.values))
+            values[: FIXED + counting.problem.functions] = np.maximum(values[: FIXED + counting.problem.functions], 0.0)
+            squares += (self._both(counting, seen, fit, values) - middle) ** 2
+        return np.asarray(np.sqrt(squares / draws + (MISFIT * middle) ** 2))
+
+    def _drift(self) -> Array:
+        return knots(self.found.time, float(self.found.time[0]), float(self.found.time[-1]))
+
+    def _idle_watts(self) -> Array:
+        functions = self.over.level.shape[1]
+        values = np.asarray(sum(w * f.values for w, f in zip(self.chosen.weights, self.chosen.fits, strict=True)))
+        return np.asarray(values[0] + self._drift() @ values[FIXED + functions :])
+
+    def _result(self, inside: NDArray[np.bool_], middle: Array, off: Array, idle: Array, seen: Array) -> Disaggregated:
+        best = self.chosen.best
+        stands_for = self.found.stands_for
+        running = seen.sum(axis=1)
+        busy = np.minimum(running, 1.0)[:, None] * shares(seen, np.ones(seen.shape[1]))
+        nobody = running <= QUIET
+        problem = self.chosen.problem
+        left = np.var(best.residual) / max(float(np.var(problem.watts)), 1e-12)
+        return Disaggregated(
+            metered=_metered(self.calls, self.over, inside),
+            marginal_j=middle[0],
+            marginal_spread=off[0],
+            full_j=middle[1],
+            full_spread=off[1],
+            idle_share_j=np.asarray((idle * stands_for) @ busy),
+            idle_j=float(idle @ stands_for),
+            idle_spread=float(off[2][0]),
+            meter_j=self.found.joules,
+            unclaimed_j=float(((self.found.watts - idle) * stands_for)[nobody].sum()),
+            lag_s=self.response.behind(self.found.every),
+            window_s=self.response.window,
+            fading_s=self.response.fading,
+            gap_s=self.found.gap_s,
+            curve=best.shape.name,
+            cores=self.room,
+            noise_w=problem.noise_w,
+            explained=float(np.clip(1.0 - left, 0.0, 1.0)),
+            seconds=float(stands_for.sum()),
+        )
+
+
+def _root(problem: Problem, fit: Fit) -> Array:
+    """A square root of the covariance of the fit's values."""
+    new = fresh(fit.slopes, problem.memory)
+    square = new.T @ new * (problem.trust / problem.noise_w**2) + fit.precision
+    return np.linalg.inv(np.linalg.cholesky(square)).T
+
+
+def _metered(calls: Calls, over: Activity, inside: NDArray[np.bool_]) -> Array:
+    """How many calls of each function the readings show, parts of calls as parts."""
+    functions = over.level.shape[1]
+    counted = np.concatenate([[0.0], np.cumsum(inside) * over.step])
+    covered = np.interp(calls.end, over.edges, counted) - np.interp(calls.start, over.edges, counted)
+    length = calls.end - calls.start
+    middle = np.clip(((calls.start - over.begin) / over.step).astype(np.intp), 0, len(inside) - 1)
+    part = np.where(length > over.step, covered / np.maximum(length, over.step), inside[middle])
+    summed = np.bincount(calls.function, weights=np.clip(part, 0.0, 1.0), minlength=functions)
+    return np.asarray(summed, dtype=np.float64)
+
+
+def knots(time: Array, first: float, last: float) -> Array:
+    """Columns of a line from first to last with bends every few minutes."""
+    count = int(np.clip((last - first) / DRIFT_KNOT_S + 1, 2, MOST_KNOTS))
+    knots = np.linspace(first, last, count)
+    return np.column_stack([np.interp(time, knots, row) for row in np.eye(count)])

@@ -19,7 +19,7 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.proc = ProcTree(folder / "proc")
         self.meter = Scripted()
-        self.account = Account(self.meter, machine(), proc=self.proc.root)
+        self.account = Account(self.meter, machine(provenance="measured"), proc=self.proc.root)
         self.now = 0.0
         self.cpu = {1: 0.0, 2: 0.0}
         for worker in self.cpu:
@@ -196,7 +196,7 @@ def test_a_meter_that_falls_against_its_promise_is_not_believed(scene: Scene) ->
 def test_after_a_break_the_account_goes_on_at_once_and_only_the_time_before_is_unknown(tmp_path: Path) -> None:
     tree, proc = RaplTree(tmp_path / "powercap"), ProcTree(tmp_path / "proc")
     tree.zone("intel-rapl:0", "package-0")
-    account = Account(Powercap(tree.root), machine("package"), proc=proc.root)
+    account = Account(Powercap(tree.root), machine("package", provenance="measured"), proc=proc.root)
     proc.process(1, 0.0)
     account.worker_started(1)
     account.sample(0.0)
@@ -241,7 +241,7 @@ def test_calls_do_not_wait_for_ever_for_a_reading(scene: Scene) -> None:
 def test_a_meter_that_never_works_does_not_make_calls_pile_up(tmp_path: Path) -> None:
     proc, meter = ProcTree(tmp_path), Scripted()
     meter.problem = "there is none"
-    account = Account(meter, machine(), proc=proc.root)
+    account = Account(meter, machine(provenance="measured"), proc=proc.root)
     proc.process(1, 1.0)
     account.worker_started(1)
     account.sample(0.0)
@@ -251,14 +251,14 @@ def test_a_meter_that_never_works_does_not_make_calls_pile_up(tmp_path: Path) ->
 
 
 def test_the_first_reading_opens_the_account(tmp_path: Path) -> None:
-    account = Account(Scripted(), machine(), proc=ProcTree(tmp_path).root)
+    account = Account(Scripted(), machine(provenance="measured"), proc=ProcTree(tmp_path).root)
     usage = account.sample(5.0)
     assert (usage.seconds, usage.meter_j, usage.problem) == (0.0, 0.0, "")
 
 
 def test_calls_before_the_first_reading_are_unknown(tmp_path: Path) -> None:
     proc = ProcTree(tmp_path)
-    account = Account(Scripted(), machine(), proc=proc.root)
+    account = Account(Scripted(), machine(provenance="measured"), proc=proc.root)
     proc.process(1, 1.0)
     account.worker_started(1)
     account.ended(1, "early", "f", 1.0)
@@ -372,7 +372,7 @@ class Mixed(Scene):
         super().__init__(folder)
         self.meter.model_error = 0.4
         self.meter.resolution_j = 1e-3
-        self.account = Account(self.meter, machine(), proc=self.proc.root)
+        self.account = Account(self.meter, machine(provenance="measured"), proc=self.proc.root)
         self.clock = dict.fromkeys(self.cpu, 0.0)
         for worker in self.cpu:
             self.account.worker_started(worker)
@@ -432,7 +432,7 @@ def test_short_calls_of_functions_that_differ_have_tariffs_that_differ(tmp_path:
 def test_from_a_meter_that_is_itself_cpu_time_nothing_is_learned_of_functions(tmp_path: Path) -> None:
     scene = Mixed(tmp_path)
     scene.meter.provenance = "estimated"
-    scene.account = Account(scene.meter, machine(), proc=scene.proc.root)
+    scene.account = Account(scene.meter, machine(provenance="measured"), proc=scene.proc.root)
     for worker in scene.cpu:
         scene.account.worker_started(worker)
     scene.account.sample(scene.now)

@@ -44,7 +44,7 @@ class Life:
         self.proc = ProcTree(folder)
         self.meter = Scripted()
         self.meter.model_error = 0.4 if learns else 0.0
-        self.account = Account(self.meter, machine("package" if learns else "wall"), proc=folder)
+        self.account = Account(self.meter, machine("package" if learns else "wall", provenance="measured"), proc=folder)
         self.cpu = dict.fromkeys((0, *WORKERS), 0.0)
         self.now, self.tasks = 0.0, 0
         self.waiting: set[str] = set()

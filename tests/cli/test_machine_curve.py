@@ -26,12 +26,25 @@ def test_the_table_says_what_it_rests_on(wattloom: Wattloom) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "the shape is that of servers in general"),
+        (("--cpu", "AMD EPYC 9654"), "the shape follows the latest of its line"),
+        (("--maker", "Foo"), "maker: 'Foo' is not known and is not used"),
+    ],
+)
+def test_the_table_says_what_it_had_to_go_by(words: tuple[str, ...], said: str, wattloom: Wattloom) -> None:
+    assert said in " ".join(wattloom(*ENDS, *words).stdout.split())
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--point", "half=300"), "is not LOAD=WATTS"),
         (("--point", "110=300"), "the load must be percent"),
         (("--point", "50=600"), "is not between"),
         (("--year", "20"), "must be a year"),
+        (("--point", "0.5=200"), "loads are percent: did you mean 50=200?"),
     ],
 )
 def test_wrong_options_are_refused_in_words(words: tuple[str, ...], message: str, wattloom: Wattloom) -> None:

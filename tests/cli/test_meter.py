@@ -10,6 +10,8 @@ from tests.metering.trees import RaplTree
 
 from wattloom import api
 from wattloom.metering import choosing, powercap
+from wattloom.metering.curves import match_of
+from wattloom.metering.this_machine import this_machine
 
 
 def listed(wattloom: Wattloom, *words: str) -> dict[str, dict[str, Any]]:
@@ -114,3 +116,35 @@ def test_a_meter_that_does_not_work_says_what_is_missing(wattloom: Wattloom) -> 
     assert "recording does not work here: no recording is named" in done.stderr
     assert "[recording]" in done.stderr
     assert "'nosuch' is not known" in wattloom("meter", "read", "nosuch").stderr
+
+
+def test_wrong_settings_end_the_command_and_are_said_once(
+    wattloom: Wattloom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wattloom.toml").write_text("[recording]\npth = 'x'\n")
+    address = ("exporter", "--listen", "127.0.0.1:0")
+    for words in (("meter", "list"), ("meter", "read"), ("measure", "--", "true"), ("top", "--once"), address):
+        done = wattloom(*words)
+        assert done.exit_code == 2, words
+        assert done.output.count("wattloom.toml: recording.pth: no such setting (did you mean path?)") == 1
+
+
+def test_a_meter_that_is_set_up_and_not_there_is_warned_of_on_stderr(
+    wattloom: Wattloom, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WATTLOOM_REDFISH__URL", "http://127.0.0.1:1")
+    choosing._warn_once.cache_clear()
+    done = wattloom("measure", "--repeat", "2", "--", "true")
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count("warning: the meter redfish is set up but does not work here: ") == 1
+    (warning,) = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert warning.endswith(" is used")
+
+
+def test_the_spread_of_an_estimate_holds_the_error_of_its_curve(wattloom: Wattloom) -> None:
+    done = wattloom("meter", "read", "estimate", "--interval", "0.2", "--count", "2", "--json")
+    reading = json.loads(done.stdout.splitlines()[-1])
+    known = match_of(this_machine()).spread
+    assert reading["spread_w"] >= 0.99 * known * reading["watts"]

@@ -94,10 +94,14 @@ def test_ends_that_are_missing_come_from_results_with_the_same_processor_and_cos
         ((50.0, 100.0), {30.0: 80.0, 60.0: 70.0}, "point 60: 70 W is not between the 80 W at 30%"),
         ((50.0, 100.0), {0.0: 60.0}, "point 0: says 60 W where idle says 50 W"),
         ((None, 100.0), {}, "idle: is needed, since no processor is named"),
+        ((None, None), {}, "idle and max: both are needed, since no processor is named"),
+        ((50.0, 100.0), {0.5: 80.0}, r"point 0.5: loads are percent: did you mean 50=80\?"),
+        ((50.0, 100.0), {0.07: 60.0, 0.5: 80.0}, r"did you mean 7=60, 50=80\?"),
+        ((None, None), {0.0: 50.0, 0.5: 80.0, 1.0: 100.0}, r"did you mean 50=80, 100=100\?"),
     ],
 )
 def test_what_contradicts_itself_is_refused_in_words(
-    ends: tuple[float | None, float], points: dict[float, float], words: str
+    ends: tuple[float | None, float | None], points: dict[float, float], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
         curve(*ends, points=points)
@@ -105,6 +109,19 @@ def test_what_contradicts_itself_is_refused_in_words(
 
 def test_the_ends_may_be_given_as_points() -> None:
     assert curve(points={0.0: 50.0, 100.0: 200.0}).watts == curve(50.0, 200.0).watts
+
+
+def test_a_load_below_one_percent_is_taken_beside_others() -> None:
+    assert curve(50.0, 200.0, points={0.5: 60.0, 50.0: 120.0}).by_load["50"] == 120.0
+    assert curve(50.0, 200.0, points={1.0: 60.0}).watts[1] >= 60.0
+
+
+def test_a_maker_or_processor_nobody_knows_is_said_to_be_of_no_use() -> None:
+    found = curve(95.0, 560.0, cpu="Abacus 3", maker="Foo")
+    assert [line.partition(":")[0] for line in found.unused] == ["cpu", "maker"]
+    assert "'Foo' is not known and is not used" in found.unused[1]
+    assert found.watts == curve(95.0, 560.0).watts
+    assert curve(95.0, 560.0, cpu=MILAN, maker="Hewlett Packard").unused == []
 
 
 def test_the_same_load_twice_is_refused() -> None:

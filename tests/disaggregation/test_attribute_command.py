@@ -1,6 +1,7 @@
 """`wattloom attribute`: files in, joules out; every wrong file is told by name, line and field."""
 
 import json
+from math import sin
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,75 @@ def test_pairs_and_triples_will_do_and_open_calls_end_with_the_readings() -> Non
     found = wattloom.attribute(power, [(59.5, float("inf"), "server")], lag_s=0.0)
     assert found.of("server").calls == 1
     assert found.of("server").joules == pytest.approx(30.0 * 60, rel=0.1)
+
+
+@pytest.fixture(scope="module")
+def two_seconds_late(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The pair of the how-to page: 36 J and 270 J above 60 W."""
+    folder = tmp_path_factory.mktemp("late")
+    resizing = [(start, start + 3.0, "resize", 12) for start in range(10, 280, 7)]
+    encoding = [(start, start + 9.0, "encode", 30) for start in range(4, 280, 23)]
+    calls = resizing + encoding
+    shown = [60 + sum(watts for a, b, _, watts in calls if a < second - 2.0 <= b) for second in range(300)]
+    lines = [f"{second},{watts + 0.5 * sin(7 * second):.1f}\n" for second, watts in enumerate(shown)]
+    (folder / "P.csv").write_text(P + "".join(lines))
+    (folder / "R.csv").write_text(R + "".join(f"{a},{b},{function}\n" for a, b, function, _ in calls))
+    return folder / "P.csv", folder / "R.csv"
+
+
+@pytest.mark.parametrize("known", [{}, {"idle_w": 60.0, "lag_s": 2.0}, {"lag_s": 2.5}, {"idle_w": 60.0}])
+def test_what_is_known_and_told_makes_nothing_worse(
+    two_seconds_late: tuple[Path, Path], known: dict[str, float]
+) -> None:
+    found = wattloom.attribute(*two_seconds_late, **known)  # type: ignore[arg-type]
+    assert found.of("resize").joules_per_call == pytest.approx(36.0, rel=0.02)
+    assert found.of("encode").joules_per_call == pytest.approx(270.0, rel=0.02)
+    assert found.idle_w == known.get("idle_w", pytest.approx(60.0, abs=0.3))
+    assert found.lag_s == pytest.approx(known.get("lag_s", 2.25), abs=0.5)
+    assert found.unattributed_j >= 0.0
+
+
+def test_idle_watts_the_meter_never_showed_are_refused_with_the_lowest_reading(
+    two_seconds_late: tuple[Path, Path],
+) -> None:
+    done = run("--power", two_seconds_late[0], "--runs", two_seconds_late[1], "--idle-w", "600")
+    assert done.exit_code == 2
+    for words in ("600 W cannot be idle", "lowest reading", "P.csv is 59.5 W"):
+        assert words in done.stderr
+    with pytest.raises(InputError, match="70 W cannot be idle"):
+        wattloom.attribute(*two_seconds_late, idle_w=70.0)
+
+
+def test_readings_that_are_missing_are_said(two_seconds_late: tuple[Path, Path], tmp_path: Path) -> None:
+    lines = two_seconds_late[0].read_text().splitlines(keepends=True)
+    (tmp_path / "gap.csv").write_text("".join(lines[:100] + lines[141:]))
+    (tmp_path / "holes.csv").write_text("".join(lines[:100] + lines[103:200] + lines[201:]))
+    said = run("--power", tmp_path / "gap.csv", "--runs", two_seconds_late[1]).stdout
+    assert "41 s" in said or "42 s" in said
+    assert "without readings are left out" in said
+    assert "missing in between" not in said
+    assert (
+        "4 readings are missing in between"
+        in run("--power", tmp_path / "holes.csv", "--runs", two_seconds_late[1]).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("start_s,end_s,function,host\n", ("R.csv, line 1: node", "no such column")),
+        ("start_s,end_s,function,node\n", ("R.csv: node", "no call is on x", "a, b")),
+    ],
+)
+def test_a_node_that_is_nowhere_is_told(header: str, said: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "P.csv").write_text(GOOD_P)
+    (tmp_path / "R.csv").write_text(header + "1,4,f,a\n6,9,g,b\n")
+    done = run("--power", tmp_path / "P.csv", "--runs", tmp_path / "R.csv", "--node", "x")
+    assert done.exit_code == 2
+    for words in said:
+        assert words in done.stderr, done.stderr
+    with pytest.raises(InputError, match="node: runs that are given as triples"):
+        wattloom.attribute(tmp_path / "P.csv", [(1.0, 4.0, "f")], node="x")
 
 
 P, R = "time_s,watts\n", "start_s,end_s,function\n"

@@ -105,6 +105,13 @@ def test_options_are_checked_where_they_are_given(executor: wattloom.Executor) -
     assert executor.submit(pow, 2, 3).result(SOON_S) == 8
 
 
+def test_a_meter_that_is_none_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    wrong: Any = 3
+    with pytest.raises(InputError, match=r"^meter: must be a meter's name, auto, off or a Meter, not int$"):
+        wattloom.Executor(1, journal=tmp_path / "a.journal", meter=wrong)
+    assert not list(tmp_path.iterdir())
+
+
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 

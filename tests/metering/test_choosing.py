@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from threading import Barrier, Event
 from time import monotonic
 
@@ -13,6 +14,7 @@ from wattloom.metering import choosing
 from wattloom.metering.asking import problems
 from wattloom.metering.choosing import choose_meter, meters
 from wattloom.metering.protocol import Meter, Quantity
+from wattloom.settings import SettingsError
 
 Install = Callable[..., None]
 HERE = "tests.metering.test_choosing"
@@ -63,6 +65,13 @@ def asks_badly(profile: MachineProfile) -> Meter:
             raise ConnectionError("no route")
 
     return Asks()
+
+
+def host_share(profile: MachineProfile) -> Meter:
+    """What a host writes that has no meter itself."""
+    meter = Slow()
+    meter.name, meter.quantity, meter.provenance = "host-share", "share", "estimated"
+    return meter
 
 
 def costly(profile: MachineProfile) -> Meter:
@@ -227,3 +236,80 @@ def test_what_is_missing_and_how_to_allow_it_are_told_apart(install: Install, mo
     (info,) = meters(machine())
     assert info.problem == "no recording is named"
     assert info.allow.splitlines()[0].startswith("in wattloom.toml, under [recording]: path = ")
+
+
+def test_of_estimates_the_hosts_goes_before_the_guests_own_and_behind_what_is_measured(install: Install) -> None:
+    install(estimate=ESTIMATE, share=f"{HERE}:host_share")
+    assert choose_meter(machine()).name == "host-share"
+    assert choose_meter(machine(), purpose="totals").name == "host-share"
+    install(estimate=ESTIMATE, share=f"{HERE}:host_share", bmc=f"{HERE}:slow_plug")
+    assert choose_meter(machine()).name == "bmc"
+
+
+# -- what the settings say ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["[recording", "[recordin]", "[recording]\npth = 'x'", "[local]\nmax_workers = 'x'"])
+@pytest.mark.parametrize("name", ["", "estimate"])
+def test_wrong_settings_are_said_wherever_a_meter_is_chosen(
+    name: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    choose_meter(machine(), name)
+    (tmp_path / "wattloom.toml").write_text(wrong)
+    with pytest.raises(SettingsError, match=r"wattloom\.toml"):
+        choose_meter(machine(), name)
+    with pytest.raises(SettingsError, match=r"wattloom\.toml"):
+        meters(machine())
+
+
+def test_a_wrong_variable_is_said_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WATTLOOM_RECORDING__PATHH", "x")
+    with pytest.raises(SettingsError, match="WATTLOOM_RECORDING__PATHH: no such setting"):
+        choose_meter(machine())
+
+
+@pytest.fixture
+def nothing_said() -> None:
+    choosing._warn_once.cache_clear()
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "wattloom"]
+
+
+@pytest.mark.usefixtures("nothing_said")
+def test_a_meter_that_is_set_up_and_does_not_work_is_warned_of_once(
+    install: Install, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WATTLOOM_PROMETHEUS__URL", "http://127.0.0.1:9")
+    install(estimate=ESTIMATE, prometheus=f"{HERE}:locked", powercap=f"{HERE}:asks_badly")
+    assert choose_meter(machine()).name == choose_meter(machine()).name == "estimate"
+    words = "the meter prometheus is set up but does not work here: the file is root's: chmod it; estimate is used"
+    assert warned(caplog) == [words]
+
+
+@pytest.mark.usefixtures("nothing_said")
+def test_a_meter_that_cannot_be_made_or_is_half_set_up_is_warned_of_too(
+    install: Install, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WATTLOOM_PDU__URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("WATTLOOM_PROMETHEUS__URL", "http://127.0.0.1:9")
+    install(estimate=ESTIMATE, pdu=f"{HERE}:explodes", prometheus="wattloom.metering.prometheus:for_machine")
+    choose_meter(machine())
+    pdu, prometheus = warned(caplog)
+    assert "the meter pdu is set up but does not work here" in pdu
+    assert "no driver" in pdu
+    assert "something is missing: set WATTLOOM_PROMETHEUS__" in prometheus
+
+
+@pytest.mark.usefixtures("nothing_said")
+def test_nothing_is_said_of_a_meter_that_works_or_that_nobody_set_up(
+    install: Install, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(estimate=ESTIMATE, prometheus=f"{HERE}:locked")
+    choose_meter(machine())
+    monkeypatch.setenv("WATTLOOM_PROMETHEUS__URL", "http://127.0.0.1:9")
+    install(estimate=ESTIMATE, prometheus=f"{HERE}:works")
+    assert choose_meter(machine()).name == "scripted"
+    assert not warned(caplog)

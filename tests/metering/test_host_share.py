@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from wattloom.energy.forecast import Unknown
+from wattloom.errors import InputError
 from wattloom.metering.host_share import FILE, RANGE_UJ, HostShare, Shared
 from wattloom.metering.protocol import Sample
 from wattloom.monitoring.vm_shares import VmShares, folder_name
@@ -194,3 +195,10 @@ def test_a_figure_that_was_told_never_falls(host: Host) -> None:
     host.joules -= 5.0
     host.write()
     assert int((host.folder / "web" / "intel-rapl:0" / "energy_uj").read_text()) == 1_000_000_000
+
+
+def test_a_second_export_into_the_same_folder_is_refused(host: Host) -> None:
+    with pytest.raises(InputError, match="another export writes into"):
+        VmShares(host.folder, Shared("", "run", 0, 0.0, every_s=1.0))
+    host.shares.close()
+    VmShares(host.folder, Shared("", "run", 0, 0.0, every_s=1.0)).close()

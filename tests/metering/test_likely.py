@@ -12,6 +12,7 @@ from wattloom.metering import battery, choosing, kernel_files, likely, rapl_zone
 from wattloom.metering.choosing import GROUP, meters
 from wattloom.metering.host_share import OURS, SCAPHANDRES
 from wattloom.setting_groups import Settings
+from wattloom.settings import SettingsError
 
 INSTALLED = {entry.name: entry for entry in entry_points(group=GROUP)}
 BY_SETTING = sorted(likely.SETTINGS)
@@ -59,9 +60,10 @@ def test_a_meter_whose_folder_holds_something_is_loaded(name: str, bare: Path) -
     assert likely.may_be_chosen(INSTALLED[name])
 
 
-def test_settings_that_are_wrong_hide_no_meter(bare: Path) -> None:
+def test_settings_that_are_wrong_are_not_taken_for_none(bare: Path) -> None:
     (bare / "wattloom.toml").write_text("[pdu]\nurl = 3\n")
-    assert likely.may_be_chosen(INSTALLED["pdu"])
+    with pytest.raises(SettingsError, match=r"wattloom.toml: pdu.url: must be text"):
+        likely.may_be_chosen(INSTALLED["pdu"])
 
 
 def test_meters_of_others_are_always_loaded_whatever_they_are_called() -> None:

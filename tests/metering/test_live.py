@@ -1,10 +1,12 @@
+from math import hypot
 from pathlib import Path
 
 import pytest
 from tests.metering.rigs import PowercapRig
 from tests.metering.scripted import Scripted
 
-from wattloom.energy.forecast import Unknown
+from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.live import Live
 from wattloom.metering.protocol import Sample
 
@@ -22,6 +24,23 @@ def test_watts_are_since_the_last_good_reading() -> None:
     meter.problem, meter.joules = "", 90.0
     after = live.read(106.0)
     assert (after.watts, after.joules) == pytest.approx((10.0, 90.0))
+
+
+@pytest.mark.parametrize(("provenance", "relative"), [("measured", 0.0), ("modelled", 0.3), ("estimated", 0.3)])
+def test_the_spread_holds_the_models_error_and_not_that_of_single_functions(
+    provenance: Provenance, relative: float
+) -> None:
+    class Modelled(Scripted):
+        model_error = hypot(0.3, FUNCTIONS_DIFFER)
+
+    meter = Modelled()
+    meter.provenance, meter.resolution_j = provenance, 2.0
+    live = Live(meter)
+    live.read(0.0)
+    meter.joules = 400.0
+    reading = live.read(4.0)
+    steps_w = hypot(2.0, 2.0) / 4.0
+    assert reading.spread_w == pytest.approx(hypot(steps_w, relative * 100.0))
 
 
 def test_over_a_break_there_are_no_watts() -> None:

@@ -42,7 +42,7 @@ class Machine:
         self.account = self.keep(Powercap(self.tree.root, asleep=lambda: self.slept_s))
 
     def keep(self, meter: Meter) -> Account:
-        account = Account(meter, machine("package"), proc=self.proc.root)
+        account = Account(meter, machine("package", provenance="measured"), proc=self.proc.root)
         account.sample(self.now)
         return account
 
@@ -213,7 +213,9 @@ def test_a_power_that_cannot_be_is_not_added_up(tmp_path: Path) -> None:
     tree = HwmonTree(tmp_path / "hwmon", "smpro_hwmon")
     for number in range(1, 6):
         tree.input(f"power{number}", f"power{number} RAIL {number}", 10_000_000)
-    account = Account(Smpro(tree.root), machine("package"), proc=ProcTree(tmp_path / "proc").root)
+    account = Account(
+        Smpro(tree.root), machine("package", provenance="measured"), proc=ProcTree(tmp_path / "proc").root
+    )
     account.sample(0.0)
     assert account.sample(1.0).meter_j == pytest.approx(50.0)
     tree.set("power1", 70_000_000_000)

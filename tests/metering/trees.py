@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from wattloom.cluster.profile import MachineProfile
+from wattloom.energy.forecast import Provenance
 
 RANGE_UJ = 262_143_328_850
 
@@ -120,8 +121,19 @@ class ProcTree:
             (self.root / str(pid) / name).unlink()
 
 
-def machine(quantity: str = "wall", watts: tuple[tuple[float, float], ...] = ((0, 10.0), (2, 50.0))) -> MachineProfile:
+def machine(
+    quantity: str = "wall",
+    watts: tuple[tuple[float, float], ...] = ((0, 10.0), (2, 50.0)),
+    provenance: Provenance = "estimated",
+) -> MachineProfile:
     """Two cores, 10 W idle, 20 W more for each."""
     return MachineProfile(
-        "m", "x86_64", cores=2, threads=2, memory=1, watts=watts, quantity="wall" if quantity == "wall" else "package"
+        "m",
+        "x86_64",
+        cores=2,
+        threads=2,
+        memory=1,
+        watts=watts,
+        provenance=provenance,
+        quantity="wall" if quantity == "wall" else "package",
     )

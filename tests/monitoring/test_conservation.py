@@ -57,7 +57,7 @@ class Life(RuleBasedStateMachine):
         self.census, self.meter, self.now, self.asleep = ScriptedCensus(), Scripted(), 0.0, 0.0
         self.meter.model_error = 0.3
         self.census.cores = {PLACES[2]: 1.0, PLACES[3]: 0.5}
-        profile = machine("wall" if known else "package")
+        profile = machine("wall" if known else "package", provenance="measured")
         weighing = ByCpuTime() if even else Uneven()
         self.watch = Watch(self.census, self.meter, profile, policy=policy, weighing=weighing, own_pid=OWN)
         self.watch._ledger._keep_s = 5.0
@@ -171,7 +171,7 @@ TestLife: Any = Life.TestCase
 @pytest.mark.parametrize("policy", POLICIES)
 def test_three_who_ran_pay_in_proportion_and_the_rest_is_idle(policy: IdlePolicy) -> None:
     census, meter = ScriptedCensus(), Scripted()
-    watch = Watch(census, meter, machine(), policy=policy, own_pid=OWN)
+    watch = Watch(census, meter, machine(provenance="measured"), policy=policy, own_pid=OWN)
     for pid, place in ((1, PLACES[2]), (2, PLACES[3]), (OWN, PLACES[0])):
         census.start(pid, place)
     census.cores = {PLACES[2]: 1.5}
@@ -191,7 +191,7 @@ def test_three_who_ran_pay_in_proportion_and_the_rest_is_idle(policy: IdlePolicy
 
 def test_who_is_heavier_pays_more_and_together_they_pay_the_same() -> None:
     census, meter = ScriptedCensus(), Scripted()
-    watch = Watch(census, meter, machine(), weighing=Uneven(), own_pid=OWN)
+    watch = Watch(census, meter, machine(provenance="measured"), weighing=Uneven(), own_pid=OWN)
     census.start(1)  # 1.2 times a CPU second
     census.start(2)  # 2.2 times
     watch.look(0.0)
@@ -205,7 +205,7 @@ def test_who_is_heavier_pays_more_and_together_they_pay_the_same() -> None:
 
 def test_the_ended_are_kept_for_a_while_and_then_only_in_the_sum_of_their_kind() -> None:
     census, meter = ScriptedCensus(), Scripted()
-    watch = Watch(census, meter, machine(), own_pid=OWN)
+    watch = Watch(census, meter, machine(provenance="measured"), own_pid=OWN)
     census.start(1, PLACES[3])
     watch.look(0.0)
     census.run(1, 1.0)
@@ -221,7 +221,7 @@ def test_the_ended_are_kept_for_a_while_and_then_only_in_the_sum_of_their_kind()
 
 def test_ten_thousand_that_ended_do_not_stay_in_memory() -> None:
     census, meter = ScriptedCensus(), Scripted()
-    watch = Watch(census, meter, machine(), own_pid=OWN)
+    watch = Watch(census, meter, machine(provenance="measured"), own_pid=OWN)
     watch.look(0.0)
     for look in range(1, 11):
         for pid in range(1000 * look, 1000 * (look + 1)):

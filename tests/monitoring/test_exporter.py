@@ -39,7 +39,9 @@ class Machine:
 
     def __init__(self, policy: Any = "node") -> None:
         self.census, self.meter = ScriptedCensus(), Scripted()
-        self.watch = Watch(self.census, self.meter, machine(), node="n1", policy=policy, own_pid=99)
+        self.watch = Watch(
+            self.census, self.meter, machine(provenance="measured"), node="n1", policy=policy, own_pid=99
+        )
         self.census.start(1, Place("/system.slice/ssh.service", unit="ssh.service"))
         self.census.start(2, Place(f"/docker/{ID}", ID, "docker"))
         self.census.start(3, Place("/machine/guest", vm="guest", unit="x.scope"))

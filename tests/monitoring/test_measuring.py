@@ -120,7 +120,7 @@ def test_json_has_the_runs_and_stdout_to_itself() -> None:
 def test_a_command_that_fails_is_not_repeated() -> None:
     found = json.loads(run("--json", "--repeat", "5", "--", "false").stdout)
     assert found["exit_code"] == 1
-    assert "runs" not in found
+    assert len(found["runs"]) == 1
 
 
 def test_figures_can_go_into_a_file(tmp_path: Path) -> None:
@@ -151,3 +151,51 @@ def wait_for(path: Path) -> None:
     while not path.exists():
         assert monotonic() < end, f"{path} did not appear"
         sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_ends_us_ends_the_command_and_figures_are_still_printed(tmp_path: Path, number: signal.Signals) -> None:
+    ready = tmp_path / "ready"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "wattloom.cli.main", "measure", "--", "sh", "-c", f"echo $$ > {ready}; exec sleep 60"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(ready)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert "above idle" in said
+    assert not Path(f"/proc/{ready.read_text().strip()}").exists()
+
+
+def test_a_place_for_figures_that_cannot_be_is_said_before_the_command_runs(tmp_path: Path) -> None:
+    done = run("-o", str(tmp_path / "none" / "figures"), "--", "touch", str(tmp_path / "ran"))
+    assert done.returncode == 2
+    assert "No such file or directory" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_run_that_failed_is_not_in_the_mean_and_the_form_is_the_same(tmp_path: Path) -> None:
+    flag = tmp_path / "second"
+    found = json.loads(run("--json", "--repeat", "3", "--", "sh", "-c", f"[ ! -e {flag} ] && touch {flag}").stdout)
+    assert [each["exit_code"] for each in found["runs"]] == [0, 1]
+    assert found["mean_j"] == found["runs"][0]["joules"]
+    assert json.loads(run("--json", "--repeat", "3", "--", "false").stdout)["mean_j"] is None
+
+
+def test_a_meter_that_ends_before_the_command_is_waited_for_shortly_and_said_rightly(tmp_path: Path) -> None:
+    recording = tmp_path / "short.csv"
+    recording.write_text("time_s,watts\n0,60\n0.5,60\n1,60\n")
+    began = monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "wattloom.cli.main", "measure", "--meter", "recording", "--", "sleep", "2"],
+        env=os.environ | {"WATTLOOM_RECORDING__PATH": str(recording)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "unknown" in done.stderr
+    assert "went backwards" not in done.stderr
+    assert "the recording is over" in done.stderr
+    assert monotonic() - began < 9.0

@@ -21,7 +21,7 @@ class Run:
 
     def __init__(self) -> None:
         self.census, self.meter = ScriptedCensus(), Scripted()
-        self.watch = Watch(self.census, self.meter, machine(), own_pid=99)
+        self.watch = Watch(self.census, self.meter, machine(provenance="measured"), own_pid=99)
         self.census.start(1)
         self.now, self.asleep = 100.0, 0.0
         self.shown = self.watch.look(self.now)
@@ -122,7 +122,7 @@ def test_a_slow_source_is_matched_with_who_ran_until_its_own_time(run: Run) -> N
             return Sample(now - 0.5, self.joules, 0.0)
 
     census, meter = ScriptedCensus(), Slow()
-    watch = Watch(census, meter, machine(), own_pid=99)
+    watch = Watch(census, meter, machine(provenance="measured"), own_pid=99)
     census.start(1)
     census.start(2)
     watch.look(0.0)
@@ -186,7 +186,7 @@ def test_a_meter_that_hangs_does_not_hang_the_look() -> None:
 def test_while_a_meter_hangs_the_pictures_go_on_and_afterwards_nothing_is_lost() -> None:
     census, meter = ScriptedCensus(), Hanging()
     census.start(1)
-    watcher = Watcher(Watch(census, PatientMeter(meter, 0.02), machine(), own_pid=99), 0.05)
+    watcher = Watcher(Watch(census, PatientMeter(meter, 0.02), machine(provenance="measured"), own_pid=99), 0.05)
     watcher.start()
     try:
         meter.go.clear()
@@ -222,7 +222,7 @@ def test_a_dear_look_makes_the_next_one_come_later() -> None:
             return super().look()
 
     census = Dear()
-    watcher = Watcher(Watch(census, Scripted(), machine(), own_pid=99), 0.01)
+    watcher = Watcher(Watch(census, Scripted(), machine(provenance="measured"), own_pid=99), 0.01)
     watcher.start()
     time.sleep(1.0)
     watcher.stop()

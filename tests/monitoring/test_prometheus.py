@@ -67,13 +67,25 @@ def busy_watch() -> Watch:
     def tasks(now: float) -> tuple[TaskUse, ...]:
         return (TaskUse("resize", "n1", "cpu", 3.0 * looks[0], 2 * looks[0], 1.0, "measured"),)
 
-    return Watch(Busy(meter), meter, machine(), node="n1", policy="pro-rata", devices=devices, tasks=tasks, own_pid=5)
+    return Watch(
+        Busy(meter),
+        meter,
+        machine(provenance="measured"),
+        node="n1",
+        policy="pro-rata",
+        devices=devices,
+        tasks=tasks,
+        own_pid=5,
+    )
 
 
 @pytest.fixture(scope="module")
 def exporter() -> Iterator[Exporter]:
     watch = busy_watch()
     with Exporter(watch, Address("127.0.0.1", 0), access=Access(TOKEN), detail=Detail(3), interval_s=0.2) as made:
+        until = time.monotonic() + 20.0
+        while not made.latest()[0].last.seconds and time.monotonic() < until:
+            time.sleep(0.05)  # watts are shown from the second look on
         yield made
 
 

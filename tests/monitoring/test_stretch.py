@@ -20,7 +20,7 @@ class Scene:
     def __init__(self, folder: Path) -> None:
         self.proc = ProcTree(folder / "proc")
         self.meter = Scripted()
-        self.stretch = Stretch(self.meter, machine(), proc=self.proc.root)
+        self.stretch = Stretch(self.meter, machine(provenance="measured"), proc=self.proc.root)
         self.now = 100.0
         self.cpu_s = 7.0
         self.stretch.begin(self.now, self.cpu_s)

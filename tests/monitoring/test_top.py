@@ -30,7 +30,13 @@ def shown() -> Snapshot:
     device = DeviceUse("GPU-1", 0, "[A100]", "nvidia", 6.0, 2.0, 1.0, users, 60.0, 0.5, None, None, "modelled")
     task = TaskUse("resize[1]", "n", "cpu", 5.0, 10, 1.0, "measured", 2.5)
     watch = Watch(
-        census, meter, machine(), node="n", devices=lambda now: (device,), tasks=lambda now: (task,), own_pid=99
+        census,
+        meter,
+        machine(provenance="measured"),
+        node="n",
+        devices=lambda now: (device,),
+        tasks=lambda now: (task,),
+        own_pid=99,
     )
     census.start(1, Place(f"/docker/{ID}", ID, "docker")).command = "/usr/bin/python3 work.py [odd]"
     census.start(2, Place("/system.slice/ssh.service", unit="ssh.service")).command = "sshd: somebody"

@@ -26,6 +26,25 @@ def identity(**changes: Any) -> MachineIdentity:
     return msgspec.structs.replace(usual, **changes)
 
 
+def disturbed(profile: CpuProfile, *levels: int, idle: tuple[str, ...] = ()) -> CpuProfile:
+    """Others kept a core busy at these levels: more power, less work."""
+    return msgspec.structs.replace(
+        profile,
+        levels=tuple(_disturbed_level(each) if each.level in levels else each for each in profile.levels),
+        idle=tuple(
+            msgspec.structs.replace(each, other_cores=1.0) if each.when in idle else each for each in profile.idle
+        ),
+    )
+
+
+def _disturbed_level(level: Level) -> Level:
+    assert level.power is not None
+    assert level.ops_per_s is not None
+    return msgspec.structs.replace(
+        level, other_cores=1.0, power=power(3.0 * level.power.watts), ops_per_s=0.6 * level.ops_per_s
+    )
+
+
 def cpu_profile(
     *,
     watts: Callable[[int], float] = lambda level: 20.0 + 10.0 * level,

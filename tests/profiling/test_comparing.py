@@ -1,7 +1,7 @@
 """Two machines side by side."""
 
 import pytest
-from tests.profiling.made import cpu_profile
+from tests.profiling.made import cpu_profile, disturbed
 
 from wattloom.errors import InputError
 from wattloom.profiling.comparing import Conversion, cheaper, compare, points, same_tool
@@ -77,3 +77,49 @@ def test_k_means_is_ours_and_depends_on_our_versions() -> None:
 def test_nothing_in_common_is_said() -> None:
     with pytest.raises(InputError, match="no stressor is in both: integer; matrix"):
         compare(cpu_profile(), cpu_profile(stressors=("matrix",)))
+
+
+def test_nothing_is_concluded_from_a_disturbed_level() -> None:
+    calm, other = cpu_profile(), cpu_profile(watts=lambda level: 15.0 + 9.0 * level)
+    found = compare(disturbed(calm, 3, 5), other).stressors[0]
+    assert [point.level for point in found.a if point.disturbed] == [3, 5]
+    assert found.a[3].watts == pytest.approx(150.0), "it is shown"
+    assert found.a[4].watts_added == pytest.approx(10.0), "since level 2"
+    assert found.enough
+    assert [part.cheaper for part in found.ranges] == ["b"]
+    backwards = compare(disturbed(other, 3, 5), calm).stressors[0]
+    assert [part.cheaper for part in backwards.ranges] == ["a"], "its 126 W at level 3 would say otherwise"
+
+
+def test_the_same_machine_twice_is_not_two_because_others_were_at_work() -> None:
+    found = compare(cpu_profile(), disturbed(cpu_profile(), 1, 2, 3, 4, 5, 6)).stressors[0]
+    assert not found.enough
+    assert found.ranges == []
+    assert found.speed is None
+
+
+@pytest.mark.parametrize(("levels", "enough"), [((5, 6, 7, 8), True), ((4, 5, 6, 7, 8), False)])
+def test_half_of_the_levels_must_be_undisturbed(levels: tuple[int, ...], enough: bool) -> None:
+    found = compare(disturbed(cpu_profile(), *levels), cpu_profile()).stressors[0]
+    assert found.enough is enough
+    assert bool(found.ranges) is enough
+    assert found.speed == pytest.approx(1.0), "level 1 was undisturbed"
+
+
+def test_a_disturbed_idle_is_used_only_if_the_other_one_is_calm() -> None:
+    one = points(disturbed(cpu_profile(), idle=("first",)), "integer", "")
+    assert not one[0].disturbed
+    both = disturbed(cpu_profile(), idle=("first", "last"))
+    found = points(both, "integer", "")
+    assert found[0].disturbed
+    assert (found[1].watts_added, found[1].marginal_joules_per_op) == (None, None)
+    assert found[2].watts_added == pytest.approx(10.0)
+    assert not compare(both, cpu_profile()).stressors[0].enough
+
+
+def test_a_comparison_says_whether_watts_were_measured_and_what_the_two_are_called() -> None:
+    found = compare(cpu_profile(), cpu_profile(provenance="estimated"), names=("x", "y"))
+    assert found.provenance == ("measured", "estimated")
+    assert (found.a, found.b) == ("x", "y")
+    same = compare(cpu_profile(name="m"), cpu_profile(name="m"))
+    assert (same.a, same.b) == ("m", "m (2)")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.profiling.made import cpu_profile
+from tests.profiling.made import cpu_profile, disturbed
 
 from wattloom.cli.main import cli
 from wattloom.cluster.profile_file import CpuProfile, encode_profile
@@ -50,6 +50,7 @@ def test_profiling_an_estimate_is_warned_of_and_the_profile_is_found_again(tmp_p
     shown = wattloom("profile", "show")
     assert shown.exit_code == 0
     assert "They were not measured" in shown.stdout
+    assert "`wattloom meter list` says" in taken.stderr
 
 
 def test_without_a_profile_show_says_how_to_take_one() -> None:
@@ -106,6 +107,7 @@ def test_pictures_are_drawn_and_the_same_profile_gives_the_same(a: Path, b: Path
     [
         (("cpu", "--stressors", "none"), "'none' is not known"),
         (("cpu", "--levels", "0"), "must be between 1 and"),
+        (("cpu", "--output", "nowhere/d.json"), "output: there is no folder nowhere"),
         (("cpu", "--meter", "sundial"), "'sundial' is not known"),
         (("show", "nowhere.json"), "nowhere.json: cannot be read"),
         (("show", "{a}", "--plot", "x.gif"), "must end in .png, .svg, .pdf"),
@@ -116,6 +118,54 @@ def test_what_is_wrong_is_said_in_words(a: Path, words: tuple[str, ...], said: s
     done = wattloom("profile", *(word.format(a=a) for word in words))
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--levels", "99999"), ("--stressors", "none"), ("--output", "nowhere/d.json")])
+def test_wrong_options_are_said_before_any_warning(words: tuple[str, str]) -> None:
+    done = wattloom("profile", "cpu", "--builtin", "--meter", "estimate", *words)
+    assert done.exit_code == 2
+    assert "does not measure" not in done.stderr
+    assert not Path("nowhere").exists()
+
+
+def test_show_lists_every_disturbed_reading_that_it_counts(tmp_path: Path) -> None:
+    path = put(tmp_path / "d.json", disturbed(cpu_profile(), 2, 3, idle=("last",)))
+    shown = wattloom("profile", "show", path).stdout
+    assert shown.count("disturbed: 1.00 cores busy by others") == 3
+    assert "3 readings were disturbed" in shown
+    assert "the same `wattloom profile cpu` command, with the options it was taken with, tries again" in shown
+    once = wattloom("profile", "show", put(path, disturbed(cpu_profile(), 2))).stdout
+    assert "1 reading was disturbed by other work and is not used" in once
+
+
+def test_small_joules_have_a_unit_in_which_they_can_be_read(tmp_path: Path) -> None:
+    path = put(tmp_path / "s.json", cpu_profile(work=lambda level: 200_000.0 * level))
+    for shown in (wattloom("profile", "show", path).stdout, wattloom("profile", "diff", path, path).stdout):
+        assert "µJ per work" in shown
+        assert "150.0" in shown, "30 W over 200,000"
+        assert "<0.001" not in shown
+
+
+def test_diff_marks_what_was_disturbed_and_does_not_conclude_from_it(tmp_path: Path) -> None:
+    calm = cpu_profile(name="vm", provenance="estimated")
+    a = put(tmp_path / "old.json", calm)
+    b = put(tmp_path / "new.json", disturbed(calm, 1, 2, 3, 4, 5, 6))
+    shown = " ".join(wattloom("profile", "diff", a, b).stdout.split())
+    assert "A is vm (old.json), B is vm (new.json)" in shown
+    assert "90.00*" in shown, "level 1"
+    assert "* disturbed by other work" in shown
+    assert "Too few undisturbed readings to say who draws less: A has 9 of 9, B has 3 of 9" in shown
+    assert "draws less." not in shown
+    assert "times the work" not in shown
+    assert "The watts of vm (old.json) and vm (new.json) are estimated" in shown
+
+
+def test_diff_of_estimates_says_so_beside_each_conclusion(tmp_path: Path) -> None:
+    a = put(tmp_path / "a.json", cpu_profile(name="x", provenance="estimated"))
+    b = put(tmp_path / "b.json", cpu_profile(name="y", watts=lambda level: 9.0 * (level + 1)))
+    assert "y draws less (not measured)." in wattloom("profile", "diff", a, b).stdout
+    assert "y draws less (estimated)." not in wattloom("profile", "diff", a, b).stdout
+    assert "neither draws less (estimated)." in wattloom("profile", "diff", a, a).stdout
 
 
 def test_frequencies_left_by_a_killed_run_are_put_back_by_the_next(a: Path, tmp_path: Path) -> None:

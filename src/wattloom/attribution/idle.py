@@ -1,14 +1,17 @@
 """What the machine draws with nothing to do, as its meter would count it.
 
-Owns where that figure comes from: the profile, if its curve is of the same quantity as the meter; else what the meter
-has shown. A curve at the plug says nothing about the idle watts of a package, so the two are never mixed.
+Owns where that figure comes from: the profile, if its curve is of the same quantity as the meter and was measured on
+this machine, or is what the meter itself works with; else what the meter has shown. A curve at the plug says nothing
+about the idle watts of a package, so the two are never mixed. Of a curve of other machines only the shape is taken.
 """
 
 from typing import Final
 
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.profile import MachineProfile
-from wattloom.metering.protocol import Quantity
+from wattloom.metering.estimate import Estimate
+from wattloom.metering.protocol import Meter
+from wattloom.units import MILLI
 
 IDLE_SHARE: Final = 0.18
 """Idle watts over full watts where only busy times were seen: geometric mean of 248 SPECpower machines of 2017-2021."""
@@ -34,12 +37,14 @@ def idle_guess(watts: float, busy: float) -> tuple[float, float]:
 class IdleDraw:
     """Idle watts. Learned from the least busy interval so far: the nearer that was to idle, the less is assumed."""
 
-    __slots__ = ("_busy", "_error", "_known", "_lowest", "_threads", "_watts")
+    __slots__ = ("_believed", "_busy", "_error", "_known", "_lowest", "_machine", "_threads", "_watts")
 
-    def __init__(self, profile: MachineProfile, quantity: Quantity) -> None:
+    def __init__(self, profile: MachineProfile, meter: Meter) -> None:
         machine = Machine(profile)
-        same = machine.knows_power and profile.quantity == quantity
+        same = machine.knows_power and profile.quantity == meter.quantity
+        self._machine = machine
         self._known: float | None = machine.idle_w if same else None
+        self._believed = same and (profile.provenance == "measured" or meter.name == Estimate.name)
         self._error = BY_PROVENANCE[profile.provenance]
         self._threads = profile.threads
         self._busy = float("inf")
@@ -48,7 +53,7 @@ class IdleDraw:
 
     @property
     def watts(self) -> float:
-        return self._known if self._known is not None else min(self._watts, self._lowest)
+        return self._known if self._known is not None and self._believed else min(self._watts, self._lowest)
 
     @property
     def known(self) -> tuple[float, float] | None:
@@ -58,9 +63,14 @@ class IdleDraw:
     def learn(self, watts: float, busy_cores: float) -> None:
         """Look at an interval."""
         busy = min(busy_cores / self._threads, 1.0)
-        guess, _ = idle_guess(watts, busy)
+        guess = self._guess(watts, busy)
         self._lowest = min(self._lowest, watts)
         if busy < self._busy - ALIKE:
             self._busy, self._watts = busy, guess
         elif busy <= self._busy + ALIKE:
             self._watts += NEW * (guess - self._watts)
+
+    def _guess(self, watts: float, busy: float) -> float:
+        """Other machines of the kind may draw more or less than this one; how that rises with load is more alike."""
+        then_w = self._machine.watts(round(busy * self._threads * MILLI)) if self._known else 0.0
+        return watts * self._known / then_w if self._known and then_w > 0.0 else idle_guess(watts, busy)[0]

@@ -104,15 +104,15 @@ def read_runs(path: str | Path, node: str | None = None) -> RecordedRuns:
     """A file of calls. A call without an end is still under way."""
     calls: list[tuple[float, float, str, float]] = []
     nodes: set[str] = set()
-    for line, row in _rows(path, RUNS):
-        if node is not None and row.get("node", node) != node:
-            continue
+    for line, row in _rows(path, RUNS if node is None else (*RUNS, "node")):
         nodes.add(row.get("node", ""))
-        calls.append(_call(path, line, row))
+        if node is None or row["node"] == node:
+            calls.append(_call(path, line, row))
+    if not nodes:
+        raise InputError(str(path), "has no calls below its header")
     if not calls:
-        which = "" if node is None else f" on node {node}"
-        raise InputError(str(path), f"has no calls{which} below its header")
-    if len(nodes) > 1:
+        raise InputError(f"{path}: node", f"no call is on {node}; there are {', '.join(sorted(nodes))[:80]}")
+    if node is None and len(nodes) > 1:
         raise InputError(f"{path}: node", f"calls are on {', '.join(sorted(nodes))}; name the one that was metered")
     return runs_of(str(path), calls)
 

@@ -51,7 +51,7 @@ class Pricing:
 
     def __init__(self, meter: Meter, profile: MachineProfile) -> None:
         self._error = meter.model_error
-        self._idle = IdleDraw(profile, meter.quantity)
+        self._idle = IdleDraw(profile, meter)
         # Each CPU's time is known in whole ticks, at the beginning and at the end.
         self._tick_s = TICK_S * (profile.threads / 6.0) ** 0.5
         self._intensities: Intensities | None = None

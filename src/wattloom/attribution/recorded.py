@@ -8,6 +8,7 @@ from math import nan
 from pathlib import Path
 
 from wattloom.attribution.power_files import RecordedPower, RecordedRuns, power_of, read_power, read_runs, runs_of
+from wattloom.errors import InputError
 
 
 def recorded_power(given: str | Path | Sequence[tuple[float, float]]) -> RecordedPower:
@@ -21,4 +22,6 @@ def recorded_runs(given: str | Path | Sequence[tuple[float, float, str]], node: 
     """From a file, or from triples of start, end and function."""
     if isinstance(given, str | Path):
         return read_runs(given, node)
+    if node is not None:
+        raise InputError("node", "runs that are given as triples have no node; leave it out, or give a file")
     return runs_of("runs", [(start, end, function, nan) for start, end, function in given])

@@ -23,6 +23,9 @@ from wattloom.errors import InputError
 
 STEP_S: Final = 0.2
 MARGIN_S: Final = 30.0
+ABOVE_LOW: Final = 1.03
+NOISES: Final = 3.0
+"""Idle watts that are given may be so much above the lowest twentieth of readings: meters round, and are noisy."""
 MOST_RATE: Final = 512.0
 """CPU seconds per second that one call may have used."""
 
@@ -36,6 +39,8 @@ def attribute_power(
     package: RecordedPower | None = None,
 ) -> PowerAttribution:
     """Joules of every function that ran while the meter was read."""
+    if wanted.idle_w is not None:
+        _check_idle(power, wanted.idle_w)
     if package is not None:
         power, package = _common(power, package)
     kept = _metered_calls(power, runs)
@@ -49,6 +54,18 @@ def attribute_power(
     made = result(found, names, counts.tolist(), seconds.tolist(), mode, idle)
     package_j = None if package is None else readings(package.time, package.watts).joules
     return msgspec.structs.replace(made, outside=int((~kept).sum()), package_j=package_j)
+
+
+def _check_idle(power: RecordedPower, idle_w: float) -> None:
+    """A meter's noise goes below idle, but its low readings as a whole do not."""
+    noise_w = float(np.median(np.abs(np.diff(power.watts))))
+    most = ABOVE_LOW * float(np.percentile(power.watts, 5.0)) + NOISES * noise_w
+    if not 0.0 <= idle_w <= most:
+        raise InputError(
+            "idle_w",
+            f"{idle_w:g} W cannot be idle: the lowest reading in {power.name} is {power.watts.min():g} W; leave it "
+            f"out, and idle is found",
+        )
 
 
 def _metered_calls(power: RecordedPower, runs: RecordedRuns) -> NDArray[np.bool_]:
@@ -119,8 +136,9 @@ def _in_two(
         full_j=cpu.full_j + rest.full_j,
         full_spread=np.hypot(cpu.full_spread, rest.full_spread),
         idle_share_j=cpu.idle_share_j + rest.idle_share_j,
-        idle_j=cpu.idle_j + rest.idle_j,
-        idle_spread=float(np.hypot(cpu.idle_spread, rest.idle_spread)),
+        idle_j=cpu.idle_j + rest.idle_j if wanted.idle_w is None else wanted.idle_w * rest.seconds,
+        idle_spread=float(np.hypot(cpu.idle_spread, rest.idle_spread)) if wanted.idle_w is None else 0.0,
+        idle_given_w=wanted.idle_w,
         meter_j=rest.meter_j + readings(power.time, shown).joules,
         unclaimed_j=cpu.unclaimed_j + rest.unclaimed_j,
         curve=f"package: {cpu.curve}; rest: {rest.curve}",

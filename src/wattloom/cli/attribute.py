@@ -31,8 +31,17 @@ MOST_W: Final = 20_000.0
     help="Idle energy is nobody's (node), or shared by running seconds (pro-rata). Left out: node for marginal, "
     "pro-rata for full.",
 )
-@click.option("--idle-w", type=click.FloatRange(min=0.0), metavar="W", help="Idle watts, if you know them.")
-@click.option("--lag", "lag_s", type=float, metavar="S", help="Seconds that power comes after activity, if known.")
+@click.option(
+    "--idle-w", type=click.FloatRange(min=0.0), metavar="W", help="Idle watts, if you know them: used as given."
+)
+@click.option(
+    "--lag",
+    "lag_s",
+    type=float,
+    metavar="S",
+    help="Seconds that power's timestamps are behind activity, if known: to half a reading interval, since a reading "
+    "may be named by its begin, middle or end.",
+)
 @click.option(
     "--package",
     type=FILE,
@@ -108,6 +117,8 @@ def _sentences(found: "PowerAttribution") -> list[str]:
         said.append("Marginal joules need not add up: what functions share is in unattributed.")
     if found.gap_s:
         said.append(f"{found.gap_s:.0f} s without readings are left out.")
+    if found.missed:
+        said.append(f"{found.missed:,} readings are missing in between: power is taken to go on evenly there.")
     if found.cores is not None:
         said.append(f"Calls took longer when there were more than about {found.cores:.0f}: they shared the cores.")
     return said + _doubts(found)

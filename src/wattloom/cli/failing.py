@@ -17,6 +17,8 @@ from wattloom.errors import InputError, LogError, MissingExtra, PolicyError, Sce
 BAD_INPUT: Final = 2
 FAILED: Final = 1
 INTERRUPTED: Final = 130
+WORDS: Final = "wattloom.words"
+"""Where the words behind `wattloom` are kept."""
 
 WHAT_TO_DO: Final[dict[type[WattloomError], str]] = {
     ScenarioError: "`wattloom scenarios` lists the built-in ones, `wattloom scenarios show NAME` prints one, "
@@ -60,7 +62,16 @@ def _what_to_do(problem: WattloomError) -> str:
 
 
 def _typed(ctx: click.Context) -> str:
-    return f"{ctx.command_path} {ctx.invoked_subcommand or ''}".strip()
+    """The command that was typed, with its subcommand."""
+    words = [word for word in ctx.meta.get(WORDS, ()) if not word.startswith("-")]
+    group = ctx.command
+    path = ctx.command_path
+    for word in words:
+        if not isinstance(group, click.Group) or word not in group.list_commands(ctx):
+            break
+        path = f"{path} {word}"
+        group = group.get_command(ctx, word) or group
+    return path
 
 
 def _say(problem: str, what_to_do: str) -> None:

@@ -1,7 +1,7 @@
 """`wattloom machines curve`: the power curve of a machine nobody has measured, or learned from recorded samples."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -12,6 +12,14 @@ from wattloom.report.figures import figure
 if TYPE_CHECKING:
     from wattloom.cluster.curve_model import Curve
     from wattloom.cluster.power_from_cpu import FittedCurve
+
+NEAREST: Final = {
+    "same processor": "the shape is that of machines with the same processor",
+    "same family": "the shape is that of machines with processors of the same family",
+    "newer than all": "no machine with such a processor was learned from: the shape follows the latest of its line",
+    "no processor": "the processor is not known: the shape is that of servers in general, so the spread is wide",
+}
+"""What the model had to go by, in words."""
 
 
 def _points(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
@@ -57,8 +65,8 @@ def curve(
 ) -> None:
     """Tell the power curve of a machine from little: watts at the plug at 0, 10 ... 100% load, with spread.
 
-    LOAD is percent of the machine's throughput, 0 to 100 (0.5 is half a percent). The curve goes through idle, max and
-    every point. Without --idle or --max they are taken from published results with the same processor, per package.
+    LOAD is percent of the machine's throughput, 0 to 100: half load is 50, not 0.5. The curve goes through idle, max
+    and every point. Without --idle or --max they are taken from published results with the same processor, per package.
 
     \b
     Examples:
@@ -90,9 +98,11 @@ def _print(found: "Curve") -> None:
         shown.add_row(str(row[0]), *(figure(value) for value in row[1:]))
     out = console()
     out.print(shown)
-    out.print(f"{found.provenance}, watts at the plug; nearest known: {found.nearness}", style="dim", markup=False)
+    out.print(f"{found.provenance}, watts at the plug; {NEAREST[found.nearness]}", style="dim", markup=False)
     for line in found.assumed:
         out.print(f"assumed: {line}", style="dim", markup=False)
+    for line in found.unused:
+        out.print(line, markup=False)
 
 
 def _print_fitted(found: "FittedCurve") -> None:

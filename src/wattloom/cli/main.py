@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import click
 
+from wattloom.cli.failing import WORDS
+
 COMMANDS: Final = {
     "run": "Run a command or a function here, and say what it cost.",
     "measure": "Say how many joules a command takes, with its children.",
@@ -63,6 +65,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        ctx.meta[WORDS] = args
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as problem:
@@ -74,8 +77,9 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         from wattloom.cli.failing import failures_in_words
+        from wattloom.cli.warning import warnings_in_words
 
-        with failures_in_words(ctx):
+        with failures_in_words(ctx), warnings_in_words():
             return super().invoke(ctx)
 
 

@@ -48,6 +48,8 @@ def measure(
     wanted = [*command, *ctx.meta.get(COMMAND, [])]
     if not wanted:
         raise click.UsageError("There is no command: wattloom measure -- COMMAND ...")
+    if output is not None:
+        output.open("a").close()  # better now than when the command has run and its figures cannot be kept
     found = _run(ctx, wanted, repeat, meter, as_json)
     _tell(found, output, as_json)
     ctx.exit(found.exit_code)
@@ -91,7 +93,8 @@ def _lines(found: "Repeated") -> list[str]:
         lines += [f"   run {number}: {_cost(each)}" for number, each in enumerate(found.runs, 1)]
         if found.mean_j is not None:
             mean_s = seconds(found.mean_s)
-            lines += ["", f"   {joules(found.mean_j, found.deviation_j)} from run to run, {mean_s} on average"]
+            of = "" if len(found.whole) == len(found.runs) else f" (of {len(found.whole)} that did not fail)"
+            lines += ["", f"   {joules(found.mean_j, found.deviation_j)} from run to run, {mean_s} on average{of}"]
         return [*lines, *_about(found), ""]
     lines += [f"   {_cost(found.runs[0])}", "", *_machine(last)]
     return [*lines, *_about(found), ""]
@@ -104,13 +107,20 @@ def _cost(done: "MeasuredCommand") -> str:
     what: Any = done.measured
     known = str(what.energy) if isinstance(what.energy, Energy) else f"unknown ({what.energy.reason})"
     mean = "" if what.watts is None else f", {what.watts:.2f} W"
-    return f"{known} above idle, {seconds(what.seconds)}, {seconds(what.cpu_s)} of CPU time{mean}"
+    short = "; too short for this meter to tell" if _too_short(what) else ""
+    return f"{known} above idle, {seconds(what.seconds)}, {seconds(what.cpu_s)} of CPU time{mean}{short}"
+
+
+def _too_short(measured: Any) -> bool:
+    from wattloom.energy.measured import Energy
+
+    return isinstance(measured.energy, Energy) and measured.energy.spread > measured.energy.joules
 
 
 def _machine(measured: Any) -> list[str]:
     from wattloom.energy.measured import Energy
 
-    if not isinstance(measured.energy, Energy):
+    if not isinstance(measured.energy, Energy) or _too_short(measured):
         return []
     of = "at the plug" if measured.quantity == "wall" else "of processor and memory"
     own = measured.machine_j - measured.idle_j - measured.others_j

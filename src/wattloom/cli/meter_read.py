@@ -33,8 +33,9 @@ def read(name: str, interval: float, count: int | None, as_json: bool) -> None:
     """Read one meter again and again and print what it draws since the last reading: a first check that it works.
 
     NAME is one of `wattloom meter list`; auto, or left out, is the one that is used. Watts are of the whole machine,
-    the package or devices, as the first line says; the figure after ± is one standard deviation. The zones after it
-    overlap: a package holds its cores. With --json each reading is a line of its own.
+    the package or devices, as the first line says; the figure after ± is one standard deviation; where joules are not
+    measured, the error of the power curve is in it. The zones after it overlap: a package holds its cores. With --json
+    each reading is a line of its own.
 
     \b
     Examples:

@@ -16,7 +16,6 @@ from wattloom.cli.profile_options import FILE, how_long, which_file
 if TYPE_CHECKING:
     from wattloom.cluster.profile_file import CpuProfile
     from wattloom.metering.protocol import Meter
-    from wattloom.profiling.comparing import Conversion
     from wattloom.profiling.taking import Wishes
 
 ELSEWHERE: Final = {"gpu": "wattloom.cli.profile_gpu"}
@@ -108,11 +107,12 @@ def cpu(
     """
     from wattloom.profiling.bench import Terms
     from wattloom.profiling.stressors import USUAL
-    from wattloom.profiling.taking import Wishes, meter_for
+    from wattloom.profiling.taking import Wishes, check, meter_for
 
     kinds = ",".join(USUAL) if stressors is None else stressors
     terms = Terms(seconds=float(seconds), settle_s=settle, attempts=attempts)
     wishes = Wishes(levels, kinds, frequencies, output, not resume, builtin, terms)
+    check(wishes)
     chosen = meter_for("" if meter == "auto" else meter)
     _warn_of_estimates(chosen)
     made, path = _taken(wishes, chosen)
@@ -163,7 +163,7 @@ def show(file: Path | None, plot: Path | None, as_json: bool) -> None:
 @as_json
 def diff(a: Path, b: Path, plot: Path | None, package_to_wall: str | None, as_json: bool) -> None:
     """Compare two machines: watts at each level, watts per core added, work, joules per unit of work, and which of the
-    two is cheaper at which load.
+    two is cheaper at which load. Levels that other work disturbed are marked, and nothing is concluded from them.
 
     \b
     Examples:
@@ -173,11 +173,12 @@ def diff(a: Path, b: Path, plot: Path | None, package_to_wall: str | None, as_js
     import msgspec
 
     from wattloom.cli.printing import print_json
-    from wattloom.cli.profile_shown import print_comparison
+    from wattloom.cli.profile_compared import conversion, names, print_comparison
     from wattloom.metering.own_profile import read_profile
     from wattloom.profiling.comparing import compare
 
-    found = compare(read_profile(a), read_profile(b), _conversion(package_to_wall))
+    one, other = read_profile(a), read_profile(b)
+    found = compare(one, other, conversion(package_to_wall), names((one.name, other.name), (a, b)))
     if plot is not None:
         from wattloom.report.profiles import comparison_picture
 
@@ -206,7 +207,7 @@ def _warn_of_estimates(meter: "Meter") -> None:
         click.echo(
             f"warning: meter {meter.name} does not measure, its watts are {meter.provenance}: this profile will only "
             "say what the estimate believed before. How much work is done at each level is counted for real, and only "
-            "that will be used. `wattloom meters` says what a real meter would need here.",
+            "that will be used. `wattloom meter list` says what a real meter would need here.",
             err=True,
         )
 
@@ -220,19 +221,6 @@ def _put_frequencies_back(folder: Path) -> None:
             click.echo(left_behind(folder), err=True)
     except Busy:
         pass  # its owner lives, and will put them back
-
-
-def _conversion(text: str | None) -> "Conversion | None":
-    if text is None:
-        return None
-    from wattloom.errors import InputError
-    from wattloom.profiling.comparing import Conversion
-
-    slope, _, offset = text.partition(",")
-    try:
-        return Conversion(float(slope), float(offset))
-    except ValueError:
-        raise InputError("package-to-wall", f"{text!r} must be two numbers, as 1.1,35") from None
 
 
 def _print(made: "CpuProfile", path: Path, as_json: bool) -> None:

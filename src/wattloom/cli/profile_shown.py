@@ -1,8 +1,9 @@
-"""How profiles look in a terminal: tables, a chart of text, and sentences about what the figures mean.
+"""How a profile looks in a terminal: a table, a chart of text, and sentences about what the figures mean.
 
 Owns the words. The figures come from `profiling.comparing` and `cluster.profile_curve`.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +18,22 @@ from wattloom.report.figures import figure
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from wattloom.cluster.profile_file import CpuProfile, Level
-    from wattloom.profiling.comparing import Compared, Comparison, Point
+    from wattloom.cluster.profile_file import CpuProfile, Idle, Level
+    from wattloom.profiling.comparing import Point
 
 OF: Final = {"wall": "the whole machine, at the plug", "package": "the processor package"}
+AGAIN: Final = "the same `wattloom profile cpu` command, with the options it was taken with,"
 BAR: Final = 40
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+UNITS: Final = (("J", 1.0), ("mJ", 1e-3), ("µJ", 1e-6), ("nJ", 1e-9))
+SMALL: Final = 0.1
+"""Least figure of a column that is still well read in its unit."""
+
+
+def joules_unit(found: "Iterable[Point]") -> tuple[str, float]:
+    """The unit that joules per unit of work are shown in, and how many joules it is: none of them becomes nothing."""
+    least = min((p.joules_per_op for p in found if p.joules_per_op), default=1.0)
+    return next((each for each in UNITS if least >= SMALL * each[1]), UNITS[-1])
 
 
 def as_data(profile: "CpuProfile", path: Path) -> dict[str, Any]:
@@ -43,16 +54,28 @@ def print_profile(profile: "CpuProfile", path: Path) -> None:
 
 
 def _levels(profile: "CpuProfile") -> "Table":
+    both = [(setting, stressor) for setting in profile.settings for stressor in profile.stressors]
+    unit, size = joules_unit(p for setting, stressor in both for p in points(profile, stressor, setting))
     names = ["load", *(["setting"] if any(profile.settings) else []), "CPUs", "watts", "W per core added"]
-    more = ["work/s", "J per work", "above idle", "°C", "MHz"]
+    more = ["work/s", f"{unit} per work", "above idle", "°C", "MHz"]
     made = table(*names, *more, "", title=_title(profile), numbers=(*names[-3:], *more))
     for setting in profile.settings:
+        _idle_rows(made, profile, setting)
         for stressor in profile.stressors:
             found = {each.level: each for each in profile.at(setting, stressor)}
             for point in points(profile, stressor, setting)[1:]:
                 cells = [stressor, *([setting] if any(profile.settings) else []), str(point.level)]
-                made.add_row(*cells, *_figures(point), *_beside(found[point.level], profile))
+                made.add_row(*cells, *_figures(point, size), *_beside(found[point.level], profile))
     return made
+
+
+def _idle_rows(made: "Table", profile: "CpuProfile", setting: str) -> None:
+    for each in profile.idle:
+        if each.setting == setting:
+            cells = [f"idle, {each.when}", *([setting] if any(profile.settings) else []), "0"]
+            power = each.power
+            watts = "unknown" if power is None else f"{figure(power.watts)} ±{figure(power.spread_w)}"
+            made.add_row(*cells, watts, *[""] * 4, *_beside(each, profile))
 
 
 def _title(profile: "CpuProfile") -> str:
@@ -60,22 +83,27 @@ def _title(profile: "CpuProfile") -> str:
     return literal(f"{profile.name}: {here.cores} cores, {here.threads} threads; {profile.began[:16]}")
 
 
-def _figures(point: "Point") -> list[str]:
+def _figures(point: "Point", size: float) -> list[str]:
     watts = "unknown" if point.watts is None else f"{figure(point.watts)} ±{figure(point.spread_w or 0.0)}"
-    joules = (point.joules_per_op, point.marginal_joules_per_op)
-    return [watts, *(_or_nothing(value) for value in (point.watts_added, point.ops_per_s, *joules))]
+    joules = (in_unit(value, size) for value in (point.joules_per_op, point.marginal_joules_per_op))
+    return [watts, *(figure_or_nothing(value) for value in (point.watts_added, point.ops_per_s, *joules))]
 
 
-def _or_nothing(value: float | None) -> str:
+def in_unit(value: float | None, size: float) -> float | None:
+    return None if value is None else value / size
+
+
+def figure_or_nothing(value: float | None) -> str:
     return "" if value is None else figure(value)
 
 
-def _beside(level: "Level", profile: "CpuProfile") -> list[str]:
+def _beside(level: "Level | Idle", profile: "CpuProfile") -> list[str]:
     degrees = "" if level.temperature_c is None else f"{level.temperature_c:.0f}"
-    return [degrees, "" if level.mhz is None else f"{level.mhz:.0f}", literal(_remark(level, profile))]
+    mhz: float | None = getattr(level, "mhz", None)  # of idle CPUs it says nothing
+    return [degrees, "" if mhz is None else f"{mhz:.0f}", literal(_remark(level, profile))]
 
 
-def _remark(level: "Level", profile: "CpuProfile") -> str:
+def _remark(level: "Level | Idle", profile: "CpuProfile") -> str:
     words = [level.problem] if level.problem else []
     if profile.disturbed(level):
         words.append(f"disturbed: {level.other_cores:.2f} cores busy by others")
@@ -92,7 +120,11 @@ def _chart(profile: "CpuProfile") -> list[str]:
     lines: list[str] = []
     for stressor, each in found.items():
         lines += ["", f"{stressor}: watts over CPUs under load{_siblings(profile)}"]
-        lines += [f"  {p.level:>4} {_bar(p.watts / most)} {figure(p.watts)}" for p in each if p.watts and most]
+        lines += [
+            f"  {p.level:>4} {_bar(p.watts / most)} {figure(p.watts)}{' disturbed' if p.disturbed else ''}"
+            for p in each
+            if p.watts and most
+        ]
     return lines
 
 
@@ -124,11 +156,13 @@ def _sentences(profile: "CpuProfile", path: Path) -> list[str]:
         found.append(f"Speed of one core against the catalogue's reference: {fast:.2f} (estimated).")
     disturbed = sum(map(profile.disturbed, profile.levels)) + sum(map(profile.disturbed, profile.idle))
     if disturbed:
+        were = "reading was" if disturbed == 1 else "readings were"
         found.append(
-            f"{disturbed} readings were disturbed by other work and are not used; `wattloom profile cpu` tries again."
+            f"{disturbed} {were} disturbed by other work and {'is' if disturbed == 1 else 'are'} not used; "
+            f"{AGAIN} tries again."
         )
     if not profile.finished:
-        found.append("It is not complete: `wattloom profile cpu` goes on with it.")
+        found.append(f"It is not complete: {AGAIN} goes on with it.")
     return found
 
 
@@ -151,52 +185,3 @@ def _idle(profile: "CpuProfile", setting: str) -> list[str]:
     if last is not None:
         words += f", at the end {figure(last.watts)} W: it drifted by {last.watts - first.watts:+.2f} W"
     return [f"{words}."]
-
-
-# -- two machines ------------------------------------------------------------------------------------------------------
-
-
-def print_comparison(found: "Comparison") -> None:
-    """One table for each stressor, then who is cheaper."""
-    out = console()
-    for each in found.stressors:
-        out.print(_side_by_side(found, each))
-        for line in _cheaper(found, each):
-            out.print(literal(line))
-    idle = [f"{name} {'unknown' if watts is None else figure(watts) + ' W'}" for name, watts in _idles(found)]
-    converted = f"; converted: {found.converted}" if found.converted else ""
-    out.print(literal(f"\nWatts are of {OF[found.quantity]}{converted}. Idle: {', '.join(idle)}."))
-
-
-def _idles(found: "Comparison") -> list[tuple[str, float | None]]:
-    return [(found.a, found.idle_w[0]), (found.b, found.idle_w[1])]
-
-
-def _side_by_side(found: "Comparison", each: "Compared") -> "Table":
-    figures = ("watts", "W per core added", "work/s", "J per work")
-    columns = [f"{what} {letter}" for what in figures for letter in "AB"]
-    title = literal(f"{each.stressor}: A is {found.a}, B is {found.b}")
-    made = table("CPUs", *columns, title=title, numbers=("CPUs", *columns))
-    of_a, of_b = ({point.level: point for point in side} for side in (each.a, each.b))
-    for level in sorted(of_a.keys() | of_b.keys()):
-        pairs = zip(_four(of_a.get(level)), _four(of_b.get(level)), strict=True)
-        made.add_row(str(level), *(cell for pair in pairs for cell in pair))
-    return made
-
-
-def _four(point: "Point | None") -> list[str]:
-    if point is None:
-        return [""] * 4
-    return [_or_nothing(value) for value in (point.watts, point.watts_added, point.ops_per_s, point.joules_per_op)]
-
-
-def _cheaper(found: "Comparison", each: "Compared") -> list[str]:
-    if not each.same_work:
-        return ["Work was counted by different tools or versions: it cannot be compared, watts can."]
-    names = {"a": found.a, "b": found.b, "equal": "neither"}
-    lines = [
-        f"From {figure(part.from_ops)} to {figure(part.to_ops)} work/s: {names[part.cheaper]} draws less."
-        for part in each.ranges
-    ]
-    speeds = [f"One core of B does {each.speed:.2f} times the work of one of A."] if each.speed is not None else []
-    return [*lines, *speeds]

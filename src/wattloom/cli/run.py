@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 COMMAND: Final = "wattloom.run.command"
 BEHIND: Final = "a command and its options go behind --, as in: wattloom run -- COMMAND ..."
+"""What is said when something stands there that looks like an option of ours."""
 MOST_CALLS: Final = 20
 """Shown one by one."""
 
@@ -29,7 +30,9 @@ class CommandBehind(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as problem:
-            raise click.UsageError(f"{problem.message} ({BEHIND})", ctx) from None
+            raise click.UsageError(
+                f"{problem.message} ({BEHIND.replace('wattloom run', ctx.command_path)})", ctx
+            ) from None
 
 
 @click.command(cls=CommandBehind, short_help="Run a command or a function here, and say what it cost.")

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 BY: Final = ("process", "container", "pod", "vm", "unit")
 SORTS: Final = ("watts", "joules", "cpu")
-HEAD_ROWS: Final = 8
+HEAD_ROWS: Final = 9
 """Lines of the screen that are not of the table."""
+KEYS: Final = "q end   p c o v u: processes, containers, pods, vms, units   w j t: by watts, joules, CPU time"
 
 
 @click.command(short_help="Show who draws power on this machine, live.")
@@ -104,7 +105,9 @@ def _live(watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval:
     """The whole screen, until q or Ctrl-C."""
     from time import monotonic
 
+    from rich.console import Group
     from rich.live import Live
+    from rich.text import Text
 
     from wattloom.cli.keyboard import Keyboard
     from wattloom.cli.printing import console
@@ -119,7 +122,9 @@ def _live(watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval:
         due = monotonic() + interval
         while True:
             rows = limit or max(out.height - HEAD_ROWS - len(shown.devices) - min(len(shown.tasks), 10), 3)
-            screen.update(picture(shown, history, by, sort, rows, out.width), refresh=True)
+            screen.update(
+                Group(picture(shown, history, by, sort, rows, out.width), Text(KEYS, style="dim")), refresh=True
+            )
             key = keyboard.wait(due - monotonic())
             if key == "q":
                 return

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from wattloom.cli.printing import literal
+from wattloom.metering.live import level_error
 from wattloom.monitoring.snapshot import Entity, Kind, Snapshot
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def picture(shown: Snapshot, history: History, by: Kind, sort: Sort, limit: int,
 
     parts: list[Any] = [Text.from_markup(line) for line in _head(shown, history)]
     parts.append(_entities(shown, history, by, sort, limit, width))
+    if not shown.of(by):
+        parts.append(Text(f"There is no {by} here that is known of."))
     if shown.devices:
         parts.append(_devices(shown, history))
     if shown.tasks:
@@ -106,9 +109,10 @@ def picture(shown: Snapshot, history: History, by: Kind, sort: Sort, limit: int,
 
 def _head(shown: Snapshot, history: History) -> list[str]:
     mark = MARKS[shown.provenance]
-    whole = shown.watts(shown.last.meter_j)
+    whole, error = shown.watts(shown.last.meter_j), level_error(shown.provenance, shown.model_error)
+    spread = f" ± {error:.0%}" if error and whole is not None and not shown.problem else ""
     lines = [
-        f"[bold]{literal(shown.node)}[/]  [bold]{watts_text(None if shown.problem else whole)}[/] "
+        f"[bold]{literal(shown.node)}[/]  [bold]{watts_text(None if shown.problem else whole)}[/]{spread} "
         f"{mark} {shown.provenance}, {shown.quantity}, by {literal(shown.meter)}  {history.spark(ALL)}"
     ]
     if shown.problem:

@@ -8,15 +8,15 @@ MIT); the file has the model's weights, not the curves. `benchmarks/train_curves
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from math import isfinite, log
+from math import log
 from typing import Final, Literal
 
 import msgspec
 import numpy as np
 
+from wattloom.cluster.curve_given import check, ends_of
 from wattloom.cluster.curve_kernel import Kernel, Matrix, Situations, covariance
-from wattloom.cluster.processors import Known, known_processors, maker_of, named
-from wattloom.errors import InputError
+from wattloom.cluster.processors import maker_of, named
 
 LOADS: Final = tuple(range(0, 101, 10))
 INNER: Final = 9
@@ -85,6 +85,8 @@ class Curve(msgspec.Struct, frozen=True):
     source: str
     assumed: list[str]
     """What was not given and had to be taken from other machines."""
+    unused: list[str] = []
+    """What was given and is not known, so that nothing follows from it."""
 
 
 @cache
@@ -105,11 +107,8 @@ def curve(
 ) -> Curve:
     """Watts at 0, 10 ... 100% load. `points`: watts known at other loads (percent), which the curve goes through."""
     model = model or shipped()
-    given = dict(points or {})
-    idle_w = _end("idle", idle_w, 0.0, given)
-    full_w = _end("max", full_w, 100.0, given)
-    ends, assumed, scale = _ends(idle_w, full_w, cpu)
-    _check(ends, given, year)
+    ends, given, assumed, scale = ends_of(idle_w, full_w, cpu, points or {})
+    check(ends, given, year)
     logs, sure = shape(model, situation(model, ends, cpu, year, maker), nearness(model, cpu), ends, given)
     watts, low, high, spread = _in_watts(ends, logs, sure, given, scale)
     who = named(cpu)
@@ -127,6 +126,7 @@ def curve(
         provenance="modelled" if not assumed else "estimated",
         source=model.about,
         assumed=assumed,
+        unused=_unused(model, cpu, maker),
     )
 
 
@@ -227,60 +227,14 @@ def _rising(watts: list[float], pinned: Mapping[float, float]) -> list[float]:
     return found
 
 
+def _unused(model: CurveModel, cpu: str | None, maker: str | None) -> list[str]:
+    found = []
+    if cpu and nearness(model, cpu) == "no processor":
+        found.append(f"cpu: the processor {cpu!r} is not known and is not used")
+    if maker and maker_of(maker) not in model.makers:
+        found.append(f"maker: {maker!r} is not known and is not used; known are {', '.join(model.makers)}")
+    return found
+
+
 def _code(names: list[str], name: str) -> float:
     return float(names.index(name)) if name and name in names else -1.0
-
-
-# -- what was given ----------------------------------------------------------------------------------------------------
-
-
-def _end(field: str, watts: float | None, load: float, points: dict[float, float]) -> float | None:
-    """An end of the curve, given by name or as a point at 0 or 100%."""
-    point = points.pop(load, None)
-    if watts is not None and point is not None and watts != point:
-        raise InputError(f"point {load:g}", f"says {point:g} W where {field} says {watts:g} W: leave one out")
-    return watts if watts is not None else point
-
-
-def _ends(idle: float | None, full: float | None, cpu: str | None) -> tuple[tuple[float, float], list[str], float]:
-    """Idle and full draw; what is missing from machines with the same processor, and how far that may be off."""
-    if idle is not None and full is not None:
-        return (idle, full), [], 0.0
-    known = known_processors().get(named(cpu).model)
-    if known is None:
-        missing = " and ".join(name for name, value in (("idle", idle), ("max", full)) if value is None)
-        who = "no processor is named" if not cpu else f"no published result has the processor {cpu!r}"
-        raise InputError(missing, f"is needed, since {who}: give watts at the plug")
-    assumed = [_assumption(name, known) for name, value in (("idle", idle), ("max", full)) if value is None]
-    if full is None:
-        full = known.full_w if idle is None else idle * known.full_w / known.idle_w
-    return (full * known.idle_w / known.full_w if idle is None else idle, full), assumed, _scale(known)
-
-
-def _assumption(name: str, known: Known) -> str:
-    return f"{name} of one package as the median of {known.results} published results with this processor"
-
-
-def _scale(known: Known) -> float:
-    return max(known.idle_spread, known.active_spread)
-
-
-def _check(ends: tuple[float, float], points: Mapping[float, float], year: float | None) -> None:
-    idle, full = ends
-    for field, watts in (("idle", idle), ("max", full)):
-        if not (isfinite(watts) and watts > 0.0):
-            raise InputError(field, f"must be watts above 0, not {watts:g}")
-    if idle >= full:
-        raise InputError("idle", f"must be below max: {idle:g} W is not below {full:g} W")
-    if year is not None and not 1990 <= year <= 2100:
-        raise InputError("year", f"must be a year such as 2024, not {year:g}")
-    before_load, before = 0.0, idle
-    for load, watts in sorted(points.items()):
-        if not 0.0 <= load <= 100.0:
-            raise InputError(f"point {load:g}", "the load must be percent, from 0 to 100")
-        if not before <= watts <= full:
-            raise InputError(
-                f"point {load:g}",
-                f"{watts:g} W is not between the {before:g} W at {before_load:g}% and the {full:g} W at 100%",
-            )
-        before_load, before = load, watts

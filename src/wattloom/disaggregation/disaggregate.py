@@ -12,8 +12,9 @@ import numpy as np
 from wattloom.disaggregation import cores
 from wattloom.disaggregation.activity import Activity, Array, Calls, activity
 from wattloom.disaggregation.choosing import choose, pilot
+from wattloom.disaggregation.drift import Drift, drift_of
 from wattloom.disaggregation.fitting import Fit, Problem, steps_of
-from wattloom.disaggregation.joules import QUIET, Count, Disaggregated, knots
+from wattloom.disaggregation.joules import QUIET, Count, Disaggregated
 from wattloom.disaggregation.lag import find_response, lively, refine_response
 from wattloom.disaggregation.readings import Readings, grouped, readings, updates
 from wattloom.disaggregation.response import Reading, Response
@@ -30,7 +31,7 @@ taken for wild ones by the fit, and are held on to."""
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What may be known beforehand."""
+    """What may be known beforehand. Idle is used as given; the lag to half a reading interval, see `lag`."""
 
     idle_w: float | None = None
     lag_s: float | None = None
@@ -44,18 +45,19 @@ def disaggregate(
     found = readings(time, watts)
     shown = updates(found)
     span = float(found.time[0]), float(found.time[-1])
+    drift = drift_of(found, wanted.idle_w is not None)
     rows, together = grouped(shown, MOST_ROWS)
     coarse = rows.every / STEPS_A_ROW if together > 1 else 0.0
     over = activity(calls, functions, *span, found.every, coarse)
     room = cores.shared_cores(calls, over)
     used = over if room is None else cores.slowed(over, room)
     response = _response(shown, calls, used, room, wanted)
-    problem, best = pilot(_problem(shown, span, used, response, wanted))
+    problem, best = pilot(_problem(shown, drift, used, response, wanted))
     if together == 1:
         response = _refined(shown, problem, best, response, wanted)
-        again = _problem(shown, span, used, response, wanted)
+        again = _problem(shown, drift, used, response, wanted)
         problem, _ = pilot(replace(again, noise_w=problem.noise_w, memory=problem.memory))
-    return Count(found, calls, over, used, response, room, choose(problem, few=together > 1)).all()
+    return Count(found, calls, over, used, response, room, choose(problem, few=together > 1), drift).all()
 
 
 def _response(found: Readings, calls: Calls, used: Activity, room: float | None, wanted: Wanted) -> Response:
@@ -68,11 +70,13 @@ def _response(found: Readings, calls: Calls, used: Activity, room: float | None,
     return find_response(time, found.watts[part], used, found.every, wanted.lag_s)
 
 
-def _problem(found: Readings, span: tuple[float, float], over: Activity, response: Response, wanted: Wanted) -> Problem:
+def _problem(found: Readings, drift: Drift, over: Activity, response: Response, wanted: Wanted) -> Problem:
     rows, together = grouped(found, MOST_ROWS)
     wide = Response(response.lag, response.window + (together - 1) * found.every, response.fading)
     reading = Reading(over, rows.time, wide)
     low, high = np.percentile(rows.watts, [1.0, 97.0])
+    if wanted.idle_w is not None:
+        low = min(low, wanted.idle_w)
     scale = max(float(high - low), 1e-3 * max(float(high), 1e-3))
     running = reading.of(over.total)
     return Problem(
@@ -80,7 +84,7 @@ def _problem(found: Readings, span: tuple[float, float], over: Activity, respons
         weight=np.ones(len(rows.watts)),
         over=over,
         reading=reading,
-        drift=knots(rows.time, *span),
+        drift=drift.at(rows.time),
         drift_w=0.02 * scale + 1e-3,
         idle=_idle(rows.watts, running, scale, wanted.idle_w),
         awake_w=0.15 * scale,
@@ -108,7 +112,7 @@ def _refined(found: Readings, problem: Problem, best: Fit, response: Response, w
 def _idle(watts: Array, running: Array, scale: float, known: float | None) -> tuple[float, float]:
     """Idle watts as they are thought to be, and how far off."""
     if known is not None:
-        return known, 0.002 * abs(known) + 0.05
+        return known, 0.0
     low, lowest = np.percentile(watts, [5.0, 1.0])
     quiet = watts[running < QUIET]
     if len(quiet) and np.median(quiet) <= low + 0.05 * scale:  # else others were at work in the quiet

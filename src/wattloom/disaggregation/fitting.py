@@ -41,7 +41,7 @@ class Problem:
     """Columns of slow change, one row for a reading."""
     drift_w: float
     idle: tuple[float, float]
-    """Watts and how far they may be off."""
+    """Watts and how far they may be off; exactly so if that is zero."""
     awake_w: float
     scale_w: float
     """What a busy machine draws above idle."""
@@ -58,6 +58,11 @@ class Problem:
     @property
     def functions(self) -> int:
         return int(self.over.level.shape[1])
+
+    @property
+    def first_free(self) -> int:
+        """The first value that is to be found: idle is not, if it was given."""
+        return 1 if self.idle[1] == 0.0 else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ def fit(problem: Problem, shape: Shape, start: Array | None = None) -> Fit:
 def _start(problem: Problem) -> Array:
     """Every call draws the same."""
     values = np.zeros(FIXED + problem.functions + problem.drift.shape[1])
-    values[0] = min(problem.idle[0], float(problem.watts.min()))
+    values[0] = problem.idle[0] if problem.first_free else min(problem.idle[0], float(problem.watts.min()))
     values[FIXED : FIXED + problem.functions] = problem.scale_w / problem.most
     return values
 
@@ -138,7 +143,7 @@ def _prior(problem: Problem, values: Array) -> tuple[Array, Array]:
     weights = values[FIXED : FIXED + functions]
     mean = max(float(weights.mean()), 1e-3 * problem.scale_w / problem.most)
     precision = np.zeros((count, count))
-    precision[0, 0] = problem.idle[1] ** -2
+    precision[0, 0] = 0.0 if problem.first_free else problem.idle[1] ** -2
     precision[1, 1] = problem.awake_w**-2
     apart = (np.eye(functions) - 1.0 / functions) / (ALIKE * mean) ** 2
     apart += np.eye(functions) * 1e-4 / mean**2
@@ -177,7 +182,9 @@ def _newton(problem: Problem, values: Array, predicted: Array, slopes: Array) ->
     linear = weighted.T @ (residual + slopes @ values) + precision @ centre
     floor = np.full(len(values), -np.inf)
     floor[: FIXED + problem.functions] = 0.0
-    return bounded(square, linear, floor)
+    free = problem.first_free
+    pull = linear[free:] - square[free:, :free] @ values[:free]
+    return np.concatenate([values[:free], bounded(square[free:, free:], pull, floor[free:])])
 
 
 def _walk(problem: Problem, shape: Shape, values: Array, target: Array, loss: float) -> tuple[Array, float] | None:

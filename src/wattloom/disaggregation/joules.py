@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 from wattloom.disaggregation import cores
 from wattloom.disaggregation.activity import Activity, Array, Calls, on_steps
 from wattloom.disaggregation.choosing import Chosen
+from wattloom.disaggregation.drift import Drift
 from wattloom.disaggregation.fitting import FIXED, Fit, Problem
 from wattloom.disaggregation.footprint import Counting, marginal, shares
+from wattloom.disaggregation.idle_doubt import watts_in_doubt
 from wattloom.disaggregation.noise import fresh
 from wattloom.disaggregation.readings import Readings, seen_steps
 from wattloom.disaggregation.response import Reading, Response
 
 QUIET: Final = 0.01
 """Fewer calls under way than this in what a reading shows: the machine did nothing for us."""
-DRIFT_KNOT_S: Final = 300.0
-MOST_KNOTS: Final = 12
 MOST_DRAWS: Final = 60
 DRAWN_CELLS: Final = 30_000_000
+NO_BETTER: Final = 1e-3
+"""A meter that always says the same is not taken to be better than this."""
 MISFIT: Final = 0.035
 """No model of ours is better than this; part of every spread."""
 
@@ -48,12 +50,21 @@ class Disaggregated:
     window_s: float
     fading_s: float
     gap_s: float
+    missed: int
+    """Readings that did not come, outside of gaps."""
     curve: str
     cores: float | None
     noise_w: float
     explained: float
     """Share of the readings' variance that the model explains."""
     seconds: float
+    idle_given_w: float | None = None
+
+    @property
+    def idle_w(self) -> float:
+        if self.idle_given_w is not None:
+            return self.idle_given_w
+        return self.idle_j / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,7 @@ class Count:
     response: Response
     room: float | None
     chosen: Chosen
+    drift: Drift
 
     def all(self) -> Disaggregated:
         functions = self.over.level.shape[1]
@@ -75,8 +87,8 @@ class Count:
         seen = Reading(self.used, self.found.time, self.response).of(self.used.level)
         estimates = [self._both(counting, seen, fit, fit.values) for fit in self.chosen.fits]
         middle = np.asarray(sum(w * e for w, e in zip(self.chosen.weights, estimates, strict=True)))
-        off = self._spread(counting, seen, middle)
         idle = self._idle_watts()
+        off = self._doubted(self._spread(counting, seen, middle), seen, idle)
         return self._result(inside, middle, off, idle, seen)
 
     def _without(self, functions: int) -> list[Activity] | None:
@@ -113,8 +125,26 @@ class Count:
             squares += (self._both(counting, seen, fit, values) - middle) ** 2
         return np.asarray(np.sqrt(squares / draws + (MISFIT * middle) ** 2))
 
+    def _doubted(self, off: Array, seen: Array, idle: Array) -> Array:
+        """Never less than what could as well be idle's. If idle was given, there is no such doubt."""
+        problem, stands_for = self.chosen.problem, self.found.stands_for
+        if problem.first_free:
+            return np.asarray(np.stack([off[0], off[1], np.zeros_like(off[2])]))
+        # What ran before the first reading is often not in the records: readings that show it prove nothing. Nor do
+        # those that would show what came after the last.
+        time, response = self.found.time, self.response
+        inside = (time >= time[0] + response.reaches_back) & (time - response.lag <= time[-1])
+        told = seen[inside] if inside.any() else seen
+        mean_w = float(idle @ stands_for / stands_for.sum())
+        most_w = max(mean_w, float(np.percentile(self.found.watts, 5.0)) - mean_w)
+        noise_w = max(problem.noise_w, NO_BETTER * most_w)
+        calls_w, idle_w = watts_in_doubt(told, noise_w, problem.trust, most_w)
+        joules = calls_w * (stands_for @ seen)
+        least = np.stack([joules, joules, np.full(len(joules), idle_w * stands_for.sum())])
+        return np.asarray(np.maximum(off, least))
+
     def _drift(self) -> Array:
-        return knots(self.found.time, float(self.found.time[0]), float(self.found.time[-1]))
+        return self.drift.at(self.found.time)
 
     def _idle_watts(self) -> Array:
         functions = self.over.level.shape[1]
@@ -144,11 +174,13 @@ class Count:
             window_s=self.response.window,
             fading_s=self.response.fading,
             gap_s=self.found.gap_s,
+            missed=self.found.missed,
             curve=best.shape.name,
             cores=self.room,
             noise_w=problem.noise_w,
             explained=float(np.clip(1.0 - left, 0.0, 1.0)),
             seconds=float(stands_for.sum()),
+            idle_given_w=problem.idle[0] if problem.first_free else None,
         )
 
 
@@ -156,7 +188,10 @@ def _root(problem: Problem, fit: Fit) -> Array:
     """A square root of the covariance of the fit's values."""
     new = fresh(fit.slopes, problem.memory)
     square = new.T @ new * (problem.trust / problem.noise_w**2) + fit.precision
-    return np.linalg.inv(np.linalg.cholesky(square)).T
+    free = problem.first_free
+    found = np.zeros_like(square)
+    found[free:, free:] = np.linalg.inv(np.linalg.cholesky(square[free:, free:])).T
+    return found
 
 
 def _metered(calls: Calls, over: Activity, inside: NDArray[np.bool_]) -> Array:
@@ -169,10 +204,3 @@ def _metered(calls: Calls, over: Activity, inside: NDArray[np.bool_]) -> Array:
     part = np.where(length > over.step, covered / np.maximum(length, over.step), inside[middle])
     summed = np.bincount(calls.function, weights=np.clip(part, 0.0, 1.0), minlength=functions)
     return np.asarray(summed, dtype=np.float64)
-
-
-def knots(time: Array, first: float, last: float) -> Array:
-    """Columns of a line from first to last with bends every few minutes."""
-    count = int(np.clip((last - first) / DRIFT_KNOT_S + 1, 2, MOST_KNOTS))
-    knots = np.linspace(first, last, count)
-    return np.column_stack([np.interp(time, knots, row) for row in np.eye(count)])

@@ -30,16 +30,23 @@ FIRST_STEP_S: Final = 0.4
 FADING_COSTS: Final = 4.0
 """How much likelier, in logarithms, readings must be with fading than without."""
 MOST_FADING_S: Final = 8.0
+GIVEN_WITHIN: Final = 0.5
+"""Of an interval: how far the middle may be from a lag that was given. Whoever measured it took a mean's begin, middle
+or end for its time, and which one is seldom known."""
+BETTER: Final = 0.01
+"""In logarithms: less is no reason to move."""
+NO_BETTER: Final = 1e-5
+"""Of the highest reading: what rounding of computers says about the lag of a flat line is not heard."""
 
 
 def find_response(time: Array, watts: Array, over: Activity, every: float, lag: float | None = None) -> Response:
-    """The lag, window and fading under which who ran explains most. A known `lag` is kept."""
+    """The lag, window and fading under which who ran explains most: near `lag`, if one is given."""
     search = _Search(time, watts, over, over.level, every, lag, np.array([SHARE]))
     step = max(0.5, every / 4)
     middles = np.arange(EARLIEST_S, max(LATEST_S, 2 * every) + step, step)
     best: dict[bool, list[tuple[float, Response]]] = {False: [], True: []}
     for window, fading in {(every, 0.0), (3.0, 0.0), (min(0.1, every), 0.0), (every, 1.0), (every, 3.0)}:
-        behind = middles - fading + every / 2 if lag is None else [lag]
+        behind = middles - fading + every / 2 if lag is None else lag + GIVEN_WITHIN * every * np.linspace(-1, 1, 5)
         tried = [Response.with_lag(float(at), window, fading, every) for at in behind]
         best[fading > 0].append(min(((search.score(each), each) for each in tried), key=_first))
     starts = [min(each, key=_first) for each in best.values()]
@@ -52,9 +59,9 @@ def refine_response(
     """A found response once more, now that curve and noise are known. `columns`: what functions drew in each step."""
     every = float(np.median(np.diff(time)))
     search = _Search(time, watts, over, columns, every, known, memory)
-    less, more = (response.fading, 0.5) if known is None else (0.0, 0.0)
-    plain = Response(response.lag + less, response.window)
-    starts = [plain, response if response.fading else Response(response.lag - more, response.window, 0.5)]
+    plain = Response(response.lag + response.fading, response.window)
+    fading = response if response.fading else Response(response.lag - 0.5, response.window, 0.5)
+    starts = [search.near(plain), search.near(fading)]
     return _simplest([search.refined((search.score(each), each), FIRST_STEP_S) for each in starts])
 
 
@@ -80,7 +87,7 @@ def lively(time: Array, over: Activity) -> slice:
 class _Search:
     """Scores of lags and windows on one stretch of readings."""
 
-    __slots__ = ("columns", "every", "known", "memory", "over", "time", "watts")
+    __slots__ = ("columns", "every", "known", "least_w", "memory", "over", "time", "watts")
 
     def __init__(
         self,
@@ -93,6 +100,7 @@ class _Search:
         memory: Array,
     ) -> None:
         self.time, self.watts, self.every, self.known, self.memory = time, watts, every, known, memory
+        self.least_w = NO_BETTER * float(np.abs(watts).max())
         first = max(0, int((time[0] - over.begin - 30.0) / over.step))
         last = int((time[-1] - over.begin + 10.0) / over.step) + 2
         level = over.level[first:last]
@@ -105,8 +113,20 @@ class _Search:
         table = np.column_stack([np.ones(len(seen)), seen])
         table, watts = fresh(table, self.memory), fresh(self.watts, self.memory)
         residual = _residual(table, watts)
-        unusual = (response.centre - self.every / 2 - USUAL_S) / WITHIN_S
-        return len(watts) * float(np.log(noise.size(residual))) + unusual**2 / 2
+        return len(watts) * float(np.log(noise.size(residual) + self.least_w)) + self._unusual(response) ** 2 / 2
+
+    def _unusual(self, response: Response) -> float:
+        if self.known is None:
+            return (response.centre - self.every / 2 - USUAL_S) / WITHIN_S
+        return (response.behind(self.every) - self.known) / (GIVEN_WITHIN * self.every)
+
+    def near(self, response: Response) -> Response:
+        """The same, as close to a lag that was given as it must be."""
+        if self.known is None:
+            return response
+        most = GIVEN_WITHIN * self.every
+        behind = min(max(response.behind(self.every), self.known - most), self.known + most)
+        return Response.with_lag(behind, response.window, response.fading, self.every)
 
     def refined(self, best: tuple[float, Response], step: float) -> tuple[float, Response]:
         """Smaller and smaller steps around the best."""
@@ -114,7 +134,7 @@ class _Search:
         while step > FINEST_S:
             tried = [(self.score(each), each) for each in self._around(at, step)]
             nearest = min(tried, key=lambda each: each[0], default=(np.inf, at))
-            if nearest[0] < score - 1e-6:
+            if nearest[0] < score - BETTER:
                 score, at = nearest
             else:
                 step /= 2
@@ -122,14 +142,11 @@ class _Search:
 
     def _around(self, at: Response, step: float) -> list[Response]:
         """All neighbours: the three go together along narrow valleys. Without fading there is none."""
-        lags = (0.0, step, -step) if self.known is None else (0.0,)
         fadings = (0.0, step, -step) if at.fading > 0 else (0.0,)
         made = {
-            Response(at.lag + late, max(at.window + wide, 0.1), max(at.fading + fade, 0.0))
-            for late, wide, fade in product(lags, (0.0, step, -step), fadings)
+            self.near(Response(at.lag + late, max(at.window + wide, 0.1), max(at.fading + fade, 0.0)))
+            for late, wide, fade in product((0.0, step, -step), (0.0, step, -step), fadings)
         }
-        if self.known is not None:
-            made = {Response.with_lag(self.known, each.window, each.fading, self.every) for each in made}
         return [each for each in sorted(made, key=astuple) if self._sensible(each) and each != at]
 
     def _sensible(self, at: Response) -> bool:

@@ -38,6 +38,13 @@ class Readings:
     def gap_s(self) -> float:
         return float(np.diff(self.gaps, axis=1).sum())
 
+    @property
+    def missed(self) -> int:
+        """Readings that did not come at their usual distance, outside of gaps."""
+        apart = np.diff(self.time)
+        holes = apart[~np.isin(self.time[:-1], self.gaps[:, 0])] / max(self.every, 1e-12)
+        return int((np.round(holes[holes > 1.5]) - 1).sum())
+
 
 def readings(time: Array, watts: Array) -> Readings:
     """Readings at the same moment become their mean. At least two moments are needed."""

@@ -35,6 +35,11 @@ class Response:
         return Response(behind - min(window, every) / 2, window, fading)
 
     @property
+    def reaches_back(self) -> float:
+        """Seconds before a reading in which activity may still show in it."""
+        return self.lag + self.window + LASTING * self.fading
+
+    @property
     def centre(self) -> float:
         """How much older the middle of what a reading shows is than the reading."""
         return self.lag + self.window / 2 + self.fading

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from wattloom.disaggregation.joules import Disaggregated
+from wattloom.disaggregation.meter_bound import within_the_meter
 from wattloom.errors import InputError
 
 Mode = Literal["marginal", "full"]
@@ -79,6 +80,9 @@ class PowerAttribution(msgspec.Struct, frozen=True):
     seconds: float
     """Metered, gaps left out."""
     gap_s: float
+    """Without readings for long: left out."""
+    missed: int = 0
+    """Readings that did not come in between; power is taken to go on evenly there."""
     outside: int = 0
     """Calls that are left out: nothing of them lies between the first and the last reading."""
     package_j: float | None = None
@@ -104,20 +108,22 @@ def result(
     idle: IdlePolicy,
 ) -> PowerAttribution:
     """`calls` and `seconds`: of each function, those that the meter shows."""
+    found = within_the_meter(found, mode)
     functions = []
     for at, name in enumerate(names):
         joules, spread = _joules(found, at, mode, idle)
         functions.append(_function(name, calls[at], float(found.metered[at]), seconds[at], joules, spread))
     kept = found.idle_j - (float(found.idle_share_j.sum()) if idle == "pro-rata" else 0.0)
+    charged = sum(each.joules for each in functions)
     return PowerAttribution(
         mode=mode,
         idle=idle,
         functions=functions,
         idle_j=kept,
-        unattributed_j=found.meter_j - kept - sum(each.joules for each in functions),
+        unattributed_j=max(found.meter_j - kept - charged, 0.0),
         meter_j=found.meter_j,
         lag_s=found.lag_s,
-        idle_w=found.idle_j / found.seconds if found.seconds else 0.0,
+        idle_w=found.idle_w,
         idle_spread_w=found.idle_spread / found.seconds if found.seconds else 0.0,
         window_s=found.window_s,
         fading_s=found.fading_s,
@@ -127,6 +133,7 @@ def result(
         explained=found.explained,
         seconds=found.seconds,
         gap_s=found.gap_s,
+        missed=found.missed,
     )
 
 

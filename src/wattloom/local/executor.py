@@ -85,6 +85,8 @@ class Executor(BaseExecutor):
         ).local
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
+        if not isinstance(meter, str | Meter):
+            raise InputError("meter", f"must be a meter's name, auto, off or a Meter, not {type(meter).__name__}")
         lease = None if nodes is not None and lease is LEASE else lease  # each call of its own where policies are tried
         here = this_machine()
         self._nodes: Final = _nodes(here, settings.max_workers or None, nodes)

@@ -5,11 +5,14 @@ class or function that is called with this machine's profile and gives a meter.
 
 The best is, in this order: measured before modelled before estimated; for calls, what is read afresh before what is
 slow; the plug before the package. A slow meter at the plug knows all that the machine draws, but a call of 20 ms is
-lost in its second; for the total of an hour it is the better one. Meters of devices are beside the machine's and never
-chosen for it, nor is one that is to be named.
+lost in its second; for the total of an hour it is the better one. Of estimates the host's goes before the guest's own.
+Meters of devices are beside the machine's and never chosen for it, nor is one that is to be named. One that the
+settings ask for and that does not work is warned of, once.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -21,12 +24,15 @@ from wattloom.errors import InputError
 from wattloom.metering import estimate
 from wattloom.metering.allowing import split
 from wattloom.metering.asking import problem, problems
-from wattloom.metering.likely import may_be_chosen
+from wattloom.metering.configured import NOT_SET_UP, settings_here
+from wattloom.metering.likely import is_set_up, may_be_chosen
 from wattloom.metering.protocol import Meter, Quantity, only_named, period_s
+from wattloom.settings import SettingsError
 
 if TYPE_CHECKING:
     from wattloom.metering.devices import DeviceMeter
 
+LOG: Final = logging.getLogger("wattloom")
 GROUP: Final = "wattloom.meters"
 BEST_FIRST: Final[tuple[Provenance, ...]] = ("measured", "modelled", "estimated")
 SLOW_S: Final = 0.5
@@ -55,14 +61,17 @@ class MeterInfo(msgspec.Struct, frozen=True):
 
 
 def choose_meter(profile: MachineProfile, name: str = "", purpose: Purpose = "calls") -> Meter:
-    """The meter that was named, or the best that works here. Raises InputError if the named one does not work."""
+    """The meter that was named, or the best that works here. Raises InputError if the named one does not work, and
+    SettingsError if there is something wrong in the settings, whichever meter it is of."""
+    settings_here()
     if name:
         return _named(name, profile)
-    found = {name: entry for name, entry in _entries().items() if may_be_chosen(entry)}
-    made = [meter for meter in _all(profile, found).values() if not isinstance(meter, str)]
-    fit = sorted(filter(_may_be_chosen, made), key=lambda meter: _worse(meter, purpose))
-    # Whether one works may take asking over a network: no more are asked than need be.
-    return next((meter for meter in fit if not problem(meter)), None) or estimate.for_machine(profile)
+    made = _all(profile, {name: entry for name, entry in _entries().items() if may_be_chosen(entry)})
+    lacks = {name: meter for name, meter in made.items() if isinstance(meter, str)}
+    sound = {name: meter for name, meter in made.items() if not isinstance(meter, str) and _may_be_chosen(meter)}
+    best = next(_that_work(sound, purpose, lacks), None) or estimate.for_machine(profile)
+    _warn_of_those_set_up(lacks, best.name)
+    return best
 
 
 def device_meters(profile: MachineProfile) -> "list[DeviceMeter]":
@@ -76,7 +85,8 @@ def device_meters(profile: MachineProfile) -> "list[DeviceMeter]":
 
 
 def meters(profile: MachineProfile) -> list[MeterInfo]:
-    """Every installed meter, by name. All are asked at the same time."""
+    """Every installed meter, by name. All are asked at the same time. Raises SettingsError as `choose_meter` does."""
+    settings_here()
     made = _all(profile, _entries())
     sound = {name: meter for name, meter in made.items() if not isinstance(meter, str)}
     lacks = problems(sound)
@@ -90,6 +100,29 @@ def meters(profile: MachineProfile) -> list[MeterInfo]:
     ]
 
 
+def _that_work(sound: Mapping[str, Meter], purpose: Purpose, lacks: dict[str, str]) -> Iterator[Meter]:
+    """The best first; what the others lack is added. Whether one works may take asking over a network: no more are
+    asked than need be."""
+    for name in sorted(sound, key=lambda name: _worse(sound[name], purpose)):
+        lacks[name] = problem(sound[name])
+        if not lacks[name]:
+            yield sound[name]
+
+
+def _warn_of_those_set_up(lacks: Mapping[str, str], used: str) -> None:
+    """Whoever set up a meter takes the joules for its."""
+    for name, lack in lacks.items():
+        if lack and is_set_up(name):
+            what, how = split(lack)
+            what = f"something is missing: {how.splitlines()[0]}" if what == NOT_SET_UP and how else what
+            _warn_once(f"the meter {name} is set up but does not work here: {what}; {used} is used")
+
+
+@lru_cache(maxsize=64)
+def _warn_once(words: str) -> None:
+    LOG.warning("%s", words)
+
+
 def _may_be_chosen(meter: Meter) -> bool:
     """For the whole machine, without being named."""
     return not _is_beside(meter) and not only_named(meter)
@@ -99,10 +132,12 @@ def _is_beside(meter: Meter) -> bool:
     return meter.quantity == "device"
 
 
-def _worse(meter: Meter, purpose: Purpose) -> tuple[int, bool, bool, str]:
+def _worse(meter: Meter, purpose: Purpose) -> tuple[int, bool, bool, bool, str]:
     """What is less comes first."""
+    # A guest's own estimate knows less than its host's, which sees all guests and the machine they are on.
+    own = meter.provenance == "estimated" and meter.quantity != "share"
     slow = purpose == "calls" and period_s(meter) > SLOW_S
-    return BEST_FIRST.index(meter.provenance), slow, meter.quantity != "wall", meter.name
+    return BEST_FIRST.index(meter.provenance), own, slow, meter.quantity != "wall", meter.name
 
 
 def _info(name: str, meter: Meter, lacks: str, used: bool) -> MeterInfo:
@@ -134,6 +169,8 @@ def _all(profile: MachineProfile, entries: Mapping[str, EntryPoint]) -> dict[str
 def _made(entry: EntryPoint, profile: MachineProfile) -> Meter | str:
     try:
         meter = entry.load()(profile)
+    except SettingsError:  # of all of them, and no defect of this one
+        raise
     except (Exception, SystemExit) as failure:  # a package that fails must not take the others down with it
         return f"{entry.value} cannot be made: {type(failure).__name__}: {failure}"
     if not isinstance(meter, Meter):

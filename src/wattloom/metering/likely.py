@@ -8,7 +8,6 @@ import os
 from importlib.metadata import EntryPoint
 from typing import Final
 
-from wattloom.errors import InputError
 from wattloom.metering.configured import settings_here
 
 OURS: Final = "wattloom.metering."
@@ -42,9 +41,7 @@ def may_be_chosen(entry: EntryPoint) -> bool:
     name = entry.name
     if not entry.value.startswith(OURS) or not any(name in known for known in (FOLDERS, SETTINGS, NEVER)):
         return True
-    return (
-        any(map(_holds_something, FOLDERS.get(name, ()))) or _is_set_up(name) or VARIABLES.get(name, "") in os.environ
-    )
+    return any(map(_holds_something, FOLDERS.get(name, ()))) or is_set_up(name) or VARIABLES.get(name, "") in os.environ
 
 
 def _holds_something(folder: str) -> bool:
@@ -57,10 +54,8 @@ def _holds_something(folder: str) -> bool:
         return True
 
 
-def _is_set_up(name: str) -> bool:
+def is_set_up(name: str) -> bool:
+    """Whether the settings ask for this meter of ours. Raises SettingsError if there is something wrong in them."""
     if name not in SETTINGS:
         return False
-    try:
-        return bool(getattr(getattr(settings_here(), name.replace("-", "_")), SETTINGS[name]))
-    except InputError:  # which its meter says, too
-        return True
+    return bool(getattr(getattr(settings_here(), name.replace("-", "_")), SETTINGS[name]))

@@ -3,11 +3,12 @@
 Owns the differences between readings. Has no clock: the time is handed in.
 """
 
-from math import hypot
+from math import hypot, sqrt
 
 import msgspec
 
 from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.protocol import Meter, Quantity, Sample, zones
 from wattloom.metering.readings import asked
 
@@ -25,12 +26,20 @@ class Reading(msgspec.Struct, frozen=True):
     watts: float | None
     """Since the last good reading. None: this is the first one, or there is nothing new."""
     spread_w: float | None
-    """One standard deviation, from what the two readings leave open."""
+    """One standard deviation, from what the two readings leave open and, if it is not measured, from the model's."""
     epoch: int | None
     """Another than before: the count broke off, and nothing is known of the time in between."""
     zones: dict[str, float] = {}
     """Watts of the parts that the meter sees. They overlap: a package holds its cores."""
     problem: str = ""
+
+
+def level_error(provenance: Provenance, model_error: float) -> float:
+    """How far the whole machine's joules may be off, beside what readings leave open: one relative standard deviation.
+
+    A meter's error is that of single functions, of which some draw more and some less; in the whole they even out, and
+    what is left is the error of the curve or model."""
+    return 0.0 if provenance == "measured" else sqrt(max(model_error**2 - FUNCTIONS_DIFFER**2, 0.0))
 
 
 class Live:
@@ -61,9 +70,11 @@ class Live:
         joules, seconds = answer.joules - self._first.joules, 0.0 if last is None else answer.time - last.time
         if last is None or seconds <= 0.0:
             return self._reading(now, joules, epoch=answer.epoch)
-        spread = hypot(answer.resolution_j, last.resolution_j) / seconds
+        watts = (answer.joules - last.joules) / seconds
+        error = level_error(self._meter.provenance, self._meter.model_error)
+        spread = hypot(answer.resolution_j / seconds, last.resolution_j / seconds, error * watts)
         parts = {name: (value - before[name]) / seconds for name, value in self._zones.items() if name in before}
-        return self._reading(now, joules, (answer.joules - last.joules) / seconds, spread, answer.epoch, parts)
+        return self._reading(now, joules, watts, spread, answer.epoch, parts)
 
     def _reading(
         self,

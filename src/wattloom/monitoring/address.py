@@ -54,6 +54,8 @@ class Access(msgspec.Struct, frozen=True):
 
     def encryption(self) -> ssl.SSLContext | None:
         if self.certificate is None:
+            if self.key is not None:
+                raise InputError("key", "is of no use without a certificate: give --certificate too")
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -7,7 +7,8 @@ import os
 import resource
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic, process_time, sleep
@@ -97,13 +98,13 @@ class Measurement:
 
     def _wait_for_reading(self, now: float, cpu_s: float) -> None:
         """A slow source shows the end of the block only later."""
+        period = period_s(self._stretch.meter)
         while self._stretch.look(max(now, monotonic()), cpu_s) or not self._stretch.read_until(now):
-            if self._stretch.read_until(now) or monotonic() > now + SLOWEST_S or not self._is_slow():
+            # One that says what is wrong with it is not given as long as one that is only slow.
+            patience = min(period + 1.0, 2.0) if self._stretch.waiting else min(3.0 * period + 1.0, SLOWEST_S)
+            if self._stretch.read_until(now) or period <= 0.0 or monotonic() > now + patience:
                 return
             sleep(0.05)
-
-    def _is_slow(self) -> bool:
-        return period_s(self._stretch.meter) > 0.0
 
     def _look_on(self) -> None:
         while not self._over.wait(READ_EVERY_S):
@@ -141,20 +142,29 @@ class CommandCannotRun(InputError):
 def measure_command(
     command: Sequence[str], *, meter: "str | Meter" = "auto", stdout: int | IO[Any] | None = None
 ) -> MeasuredCommand:
-    """Run a command in this terminal, and measure it with its children. Ctrl-C goes to the command."""
+    """Run a command in this terminal, and measure it with its children. Signals that would end us go to the command."""
     if not command:
         raise InputError("command", "is empty")
     watched = _Watched()
     measurement = Measurement(meter, cpu=watched.cpu_seconds)
-    # With a handler here, not with "ignored": that one a command would inherit.
-    before = signal.signal(signal.SIGINT, _leave_to_command) if current_thread() is main_thread() else None
-    try:
-        with measurement:
-            code = watched.run(command, stdout)
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+    with _signals_go_to(watched), measurement:
+        code = watched.run(command, stdout)
     return MeasuredCommand(tuple(command), code, measurement.result)
+
+
+@contextmanager
+def _signals_go_to(watched: "_Watched") -> Iterator[None]:
+    """Ctrl-C reaches the command by itself, from the terminal. Handled here, not ignored: that it would inherit."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    handlers = {signal.SIGINT: _leave_to_command, signal.SIGTERM: watched.forward, signal.SIGHUP: watched.forward}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Watched:
@@ -164,6 +174,13 @@ class _Watched:
         self._folder: Path | None = None
         self._used_s = 0.0
         self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def forward(self, number: int, frame: FrameType | None) -> None:
+        """Whoever ends us means the command: it is not to go on alone."""
+        if self._process is not None:
+            with suppress(OSError):
+                os.kill(self._process.pid, number)
 
     def cpu_seconds(self) -> float:
         with self._lock:
@@ -172,10 +189,11 @@ class _Watched:
             return self._used_s
 
     def run(self, command: Sequence[str], stdout: int | IO[Any] | None) -> int:
-        process = _start(command, stdout)
+        process = self._process = _start(command, stdout)
         self._folder = Path(f"/proc/{process.pid}")
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)  # it is reaped: nobody need wait again
+        self._process = None
         with self._lock:
             self._folder = None
             self._used_s = max(self._used_s, used.ru_utime + used.ru_stime)

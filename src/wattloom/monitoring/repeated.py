@@ -20,6 +20,8 @@ class Repeated(msgspec.Struct, frozen=True):
 
     command: tuple[str, ...]
     runs: tuple[MeasuredCommand, ...]
+    wanted: int = 1
+    """How many there were to be."""
 
     @property
     def exit_code(self) -> int:
@@ -27,11 +29,16 @@ class Repeated(msgspec.Struct, frozen=True):
 
     @property
     def many(self) -> bool:
-        return len(self.runs) > 1
+        return self.wanted > 1
+
+    @property
+    def whole(self) -> list[MeasuredCommand]:
+        """Those that did not fail: of one that was cut short nothing follows for the others."""
+        return [run for run in self.runs if not run.exit_code]
 
     @property
     def _known(self) -> list[float]:
-        found = (run.measured.energy for run in self.runs)
+        found = (run.measured.energy for run in self.whole)
         return [energy.joules for energy in found if isinstance(energy, Energy)]
 
     @property
@@ -44,11 +51,11 @@ class Repeated(msgspec.Struct, frozen=True):
         return stdev(self._known) if len(self._known) > 1 else None
 
     @property
-    def mean_s(self) -> float:
-        return fmean(run.measured.seconds for run in self.runs)
+    def mean_s(self) -> float | None:
+        return fmean(run.measured.seconds for run in self.whole) if self.whole else None
 
     def to_json(self) -> dict[str, Any]:
-        """Of one run its figures; of several these, with mean and deviation."""
+        """Of one run its figures; where several were wanted these, and the mean of those that did not fail."""
         runs = [_figures(run.measured) | {"exit_code": run.exit_code} for run in self.runs]
         if not self.many:
             return {"command": self.command} | runs[0]
@@ -70,7 +77,7 @@ def measure_repeatedly(
         runs.append(measure_command(command, meter=meter, stdout=stdout))
         if after is not None:
             after(runs[-1])
-    return Repeated(tuple(command), tuple(runs))
+    return Repeated(tuple(command), tuple(runs), repeat)
 
 
 def _figures(measured: Measured) -> dict[str, Any]:

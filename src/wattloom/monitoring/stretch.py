@@ -3,7 +3,7 @@
 Owns the sums over the intervals between good readings. The time and the CPU seconds are handed in; the meter is read.
 """
 
-from math import hypot
+from math import hypot, inf
 from pathlib import Path
 from typing import Final
 
@@ -58,7 +58,7 @@ class Stretch:
     def __init__(self, meter: Meter, profile: MachineProfile, *, proc: Path = PROC) -> None:
         self.meter: Final = meter
         self._proc = proc
-        self._idle = IdleDraw(profile, meter.quantity)
+        self._idle = IdleDraw(profile, meter)
         self._threads = profile.threads
         self._began, self._cpu_began = 0.0, 0.0
         self._readings: Final = Readings(meter)
@@ -71,6 +71,12 @@ class Stretch:
         self._unknown_s = 0.0
         self._problem = ""
         self._waiting = ""
+        self._asked = -inf
+
+    @property
+    def waiting(self) -> str:
+        """What is wrong with the meter now. Empty: nothing."""
+        return self._waiting
 
     def begin(self, now: float, cpu_s: float) -> None:
         self._began, self._cpu_began, self._cpu_s = now, cpu_s, cpu_s
@@ -78,7 +84,8 @@ class Stretch:
 
     def look(self, now: float, cpu_s: float) -> bool:
         """Read the meter; whether there was a new reading. `cpu_s` counts from any beginning and never falls."""
-        found = self._readings.look(now)
+        self._asked = max(now, self._asked)  # the end of a stretch is told when later readings have been waited for
+        found = self._readings.look(self._asked)
         if isinstance(found, Silent):
             self._waiting = found.reason
             return False

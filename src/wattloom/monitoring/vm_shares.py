@@ -6,16 +6,21 @@ guest is gone: its definition names it, and it could not start again without. Wh
 business.
 """
 
+import fcntl
 import os
 import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from wattloom.errors import InputError
 from wattloom.metering.host_share import COUNTER, FILE, RANGE_UJ, Shared
+
+LOCK: Final = ".lock"
+"""Held while somebody writes into the folder."""
 
 
 class VmShares:
@@ -27,8 +32,14 @@ class VmShares:
         self._written: dict[str, int] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         except OSError as problem:
-            raise InputError("vms", f"{folder} cannot be made: {problem.strerror or problem}") from problem
+            raise InputError("vms", f"{folder} cannot be used: {problem.strerror or problem}") from problem
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise InputError("vms", f"another export writes into {folder} already") from None
 
     def write(self, joules: dict[str, float], time_s: float, unix_s: float) -> list[str]:
         """Cumulative joules of every guest there is. Guests that are gone lose their files. What went wrong, in words:
@@ -54,6 +65,9 @@ class VmShares:
         """Nothing is written any more: what lies there would be taken for true until it is stale."""
         for guest in list(self._written):
             self._remove(guest)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def _write_one(self, guest: str, energy_uj: int, time_s: float, unix_s: float) -> None:
         folder = self._folder / folder_name(guest)

@@ -69,7 +69,7 @@ class Watch:
         self._weighing: Final = weighing or ByCpuTime()
         self._devices, self._tasks = devices, tasks
         self._own: Final = os.getpid() if own_pid is None else own_pid
-        self._idle: Final = IdleDraw(profile, meter.quantity)
+        self._idle: Final = IdleDraw(profile, meter)
         self._pending: Final = Pending()
         self._ledger: Final = Ledger(meter.model_error)
         self._totals, self._last_parts = Parts(), Parts()

@@ -13,6 +13,7 @@ from time import monotonic, thread_time
 from typing import Final
 
 from wattloom.attribution.idle_policy import IdlePolicy
+from wattloom.errors import InputError
 from wattloom.metering.choosing import choose_meter, device_meters
 from wattloom.metering.count import seconds_asleep
 from wattloom.metering.patient_meter import PatientMeter
@@ -37,6 +38,8 @@ def watch_here(
     """Everything that is needed to look at this machine. Raises InputError if the named meter does not work here."""
     here = this_machine()
     chosen = choose_meter(here, "" if meter == "auto" else meter) if isinstance(meter, str) else meter
+    if journals is not None and not journals.is_dir():
+        raise InputError("journals", f"{journals} is no folder")
     census, beside = Census(), device_meters(here)
     return Watch(
         census,

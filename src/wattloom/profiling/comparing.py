@@ -1,6 +1,7 @@
 """Two machines side by side: watts, work and joules per unit of work at each level, and who is cheaper at which load.
 
-Owns the arithmetic. Watts at the plug and of the package are not compared unless a conversion is named.
+Owns the arithmetic. Watts at the plug and of the package are not compared unless a conversion is named. Readings that
+others disturbed are among the points, and nothing is concluded from them.
 """
 
 from collections.abc import Sequence
@@ -10,12 +11,14 @@ from typing import Final
 import msgspec
 
 from wattloom.cluster.profile_curve import usual_setting
-from wattloom.cluster.profile_file import CpuProfile
+from wattloom.cluster.profile_file import CpuProfile, Idle
 from wattloom.errors import InputError
 from wattloom.profiling.stressors import ALL
 
 STEPS: Final = 400
 """Loads at which two curves are compared."""
+LEAST_LEVELS: Final = 2
+"""Undisturbed levels beside idle from which anything is concluded, where so many were measured."""
 
 
 class Conversion(msgspec.Struct, frozen=True):
@@ -38,12 +41,14 @@ class Point(msgspec.Struct, frozen=True):
     watts: float | None
     spread_w: float | None
     watts_added: float | None
-    """Per core added since the level below that was measured."""
+    """Per core added since the undisturbed level below."""
     ops_per_s: float | None
     joules_per_op: float | None
     """Of the whole machine."""
     marginal_joules_per_op: float | None
     """Above idle."""
+    disturbed: bool = False
+    """Others were at work meanwhile: to be shown, not used."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -65,7 +70,9 @@ class Compared(msgspec.Struct, frozen=True):
     """Whether work was counted by the same tool: only then can it be compared."""
     ranges: list[Range]
     speed: float | None
-    """Work of one core of b over that of one of a."""
+    """Work of one core of b over that of one of a. None: one of them is not known, or was disturbed."""
+    enough: bool = True
+    """Whether so many readings of both are undisturbed that it can be told who draws less."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -78,11 +85,15 @@ class Comparison(msgspec.Struct, frozen=True):
     """Which conversion was used, on which. Empty: none."""
     idle_w: tuple[float | None, float | None]
     stressors: list[Compared]
+    provenance: tuple[str, str] = ("measured", "measured")
+    """Of each one's watts: `measured`, `modelled` or `estimated`."""
 
 
-def compare(a: CpuProfile, b: CpuProfile, conversion: Conversion | None = None) -> Comparison:
+def compare(
+    a: CpuProfile, b: CpuProfile, conversion: Conversion | None = None, names: tuple[str, str] | None = None
+) -> Comparison:
     """Side by side, each under its usual setting. InputError if they are of different quantities or have nothing in
-    common."""
+    common. `names`: what the two are called; left out: as their machines are."""
     kinds = (a.meter.quantity, b.meter.quantity)
     if kinds[0] != kinds[1] and conversion is None:
         raise InputError(
@@ -96,40 +107,52 @@ def compare(a: CpuProfile, b: CpuProfile, conversion: Conversion | None = None) 
     if not common:
         raise InputError("profile diff", f"no stressor is in both: {', '.join(a.stressors)}; {', '.join(b.stressors)}")
     by_a, by_b = (conversion if kind == "package" else None for kind in kinds)
-    names = [f"{p.name}: {conversion}" for p, c in ((a, by_a), (b, by_b)) if c is not None]
+    name_a, name_b = names or (a.name, b.name)
+    name_b = name_b if name_b != name_a else f"{name_b} (2)"
     return Comparison(
-        a.name,
-        b.name if b.name != a.name else f"{b.name} (2)",
+        name_a,
+        name_b,
         "wall" if conversion is not None else kinds[0],
-        "; ".join(names),
+        "; ".join(f"{name}: {by}" for name, by in ((name_a, by_a), (name_b, by_b)) if by is not None),
         (_idle(a, by_a), _idle(b, by_b)),
         [_compared(a, b, name, by_a, by_b) for name in common],
+        (a.meter.provenance, b.meter.provenance),
     )
 
 
 def points(profile: CpuProfile, stressor: str, setting: str, conversion: Conversion | None = None) -> list[Point]:
-    """Every level that was measured, with what follows from it. Idle is level 0."""
-    quiet = profile.quietest_idle(setting)
-    idle = _idle(profile, conversion, setting)
-    found = [Point(0, idle, quiet.spread_w if quiet else None, None, 0.0, None, None)]
+    """Every level that was measured, with what follows from it. Idle is level 0. Nothing follows from a disturbed
+    reading but figures of the same level."""
+    found = [_resting(profile, setting, conversion)]
+    idle = None if found[0].disturbed else found[0].watts
     below: tuple[int, float] | None = None if idle is None else (0, idle)
     for each in profile.at(setting, stressor):
+        disturbed = profile.disturbed(each)
         watts = None if each.power is None else _converted(each.power.watts, conversion)
         added = None if watts is None or below is None else (watts - below[1]) / (each.level - below[0])
-        below = below if watts is None else (each.level, watts)
+        below = below if watts is None or disturbed else (each.level, watts)
         work = each.ops_per_s
         found.append(
             Point(
                 each.level,
                 watts,
-                None if each.power is None else each.power.spread_w * (conversion.slope if conversion else 1.0),
+                None if each.power is None else _scaled(each.power.spread_w, conversion),
                 added,
                 work,
                 watts / work if watts is not None and work else None,
                 (watts - idle) / work if watts is not None and idle is not None and work else None,
+                disturbed,
             )
         )
     return found
+
+
+def _resting(profile: CpuProfile, setting: str, conversion: Conversion | None) -> Point:
+    quiet = _quietest(profile, setting)
+    if quiet is None or quiet.power is None:
+        return Point(0, None, None, None, 0.0, None, None)
+    watts, spread_w = _converted(quiet.power.watts, conversion), _scaled(quiet.power.spread_w, conversion)
+    return Point(0, watts, spread_w, None, 0.0, None, None, profile.disturbed(quiet))
 
 
 def _compared(
@@ -137,9 +160,20 @@ def _compared(
 ) -> Compared:
     of_a, of_b = points(a, stressor, usual_setting(a), by_a), points(b, stressor, usual_setting(b), by_b)
     same = same_tool(a.method.tool, b.method.tool, stressor)
-    one_a, one_b = (next((p.ops_per_s for p in each if p.level == 1), None) for each in (of_a, of_b))
+    one_a, one_b = (
+        next((p.ops_per_s for p in each if p.level == 1 and not p.disturbed), None) for each in (of_a, of_b)
+    )
     speed = one_b / one_a if same and one_a and one_b else None
-    return Compared(stressor, of_a, of_b, same, cheaper(of_a, of_b) if same else [], speed)
+    enough = _enough(of_a) and _enough(of_b)
+    return Compared(stressor, of_a, of_b, same, cheaper(of_a, of_b) if same and enough else [], speed, enough)
+
+
+def _enough(points: Sequence[Point]) -> bool:
+    """Idle and half of the levels: a straight line over what was lost would conclude from nothing."""
+    idle, levels = points[0], points[1:]
+    good = sum(1 for p in levels if p.watts is not None and not p.disturbed)
+    least = max(min(LEAST_LEVELS, len(levels)), (len(levels) + 1) // 2, 1)
+    return idle.watts is not None and not idle.disturbed and good >= least
 
 
 def same_tool(a: str, b: str, stressor: str) -> bool:
@@ -176,7 +210,8 @@ def cheaper(a: Sequence[Point], b: Sequence[Point]) -> list[Range]:
 
 def _by_work(points: Sequence[Point]) -> list[tuple[float, float]]:
     """(Work, watts), rising in work: a level that does no more than a lower one for more power is no way to do it."""
-    known = sorted((p.ops_per_s, p.watts) for p in points if p.ops_per_s is not None and p.watts is not None)
+    sound = [p for p in points if not p.disturbed]
+    known = sorted((p.ops_per_s, p.watts) for p in sound if p.ops_per_s is not None and p.watts is not None)
     if not known or known[0][0] != 0.0:
         return []
     rising: list[tuple[float, float]] = []
@@ -193,13 +228,22 @@ def _at(curve: Sequence[tuple[float, float]], work: float) -> float:
     return curve[-1][1]
 
 
-def _idle(profile: CpuProfile, conversion: Conversion | None, setting: str | None = None) -> float | None:
-    found = profile.quietest_idle(usual_setting(profile) if setting is None else setting)
-    return None if found is None else _converted(found.watts, conversion)
+def _idle(profile: CpuProfile, conversion: Conversion | None) -> float | None:
+    return _resting(profile, usual_setting(profile), conversion).watts
+
+
+def _quietest(profile: CpuProfile, setting: str) -> Idle | None:
+    """Of the first and the last one, that which others disturbed least."""
+    known = [each for each in profile.idle if each.setting == setting and each.power is not None]
+    return min(known, key=lambda each: each.other_cores, default=None)
 
 
 def _converted(watts: float, conversion: Conversion | None) -> float:
     return watts if conversion is None else conversion(watts)
+
+
+def _scaled(spread_w: float, conversion: Conversion | None) -> float:
+    return spread_w if conversion is None else conversion.slope * spread_w
 
 
 def _of(quantity: str) -> str:

@@ -79,6 +79,13 @@ def meter_for(name: str = "") -> Meter:
     return meter
 
 
+def check(wishes: Wishes, place: Place = HERE) -> None:
+    """InputError if what is wished cannot be: said before anything is measured or warned of."""
+    tool_used(wishes.builtin)
+    _plan(wishes, this_identity(system=place.system), place)
+    _refuse_missing_folder(wishes.output)
+
+
 def profile_cpu(
     wishes: Wishes,
     meter: Meter,
@@ -89,6 +96,7 @@ def profile_cpu(
 ) -> CpuProfile:
     """Take the profile, or what is missing of it; the file is written after every level."""
     tool = tool_used(wishes.builtin)
+    _refuse_missing_folder(wishes.output)
     with alone(place.profiles) as lock:
         left_behind(place.profiles)
         machine = this_identity(system=place.system)
@@ -128,6 +136,12 @@ def _plan(wishes: Wishes, machine: MachineIdentity, place: Place) -> Plan:
     )
 
 
+def _refuse_missing_folder(output: Path | None) -> None:
+    """Only the default place is made: a folder that was mistyped should not appear somewhere."""
+    if output is not None and not output.parent.is_dir():
+        raise InputError("output", f"there is no folder {output.parent}: make it, or write elsewhere")
+
+
 def _settings(wanted: str, system: Path) -> list[Setting]:
     if not wanted:
         return [AS_FOUND]
@@ -162,4 +176,4 @@ def _complete(profile: CpuProfile, plan: Plan) -> bool:
     return bool(profile.finished) and wanted <= known and rest <= idle
 
 
-__all__ = ["Place", "Step", "Wishes", "meter_for", "own_path", "profile_cpu"]
+__all__ = ["Place", "Step", "Wishes", "check", "meter_for", "own_path", "profile_cpu"]

@@ -181,7 +181,7 @@ def _axes(axes: Axes, unit: str, title: str, below: str = LEVELS) -> None:
     axes.set_xlabel(below)
     axes.set_ylabel(unit)
     axes.set_title(title, loc="left", fontsize=10)
-    if not any(map(len, (line.get_xydata() for line in axes.get_lines()))):
+    if not isfinite(axes.dataLim.y1):
         _nothing(axes)
         return
     axes.set_xlim(-ROOM * axes.dataLim.x1, (1.0 + ROOM) * axes.dataLim.x1)
@@ -202,7 +202,7 @@ def _nothing(axes: Axes) -> None:
     """No figures: an empty axis would look like zero."""
     axes.set_xticks([])
     axes.set_yticks([])
-    axes.annotate("not known: readings were disturbed or failed", (0.5, 0.5), xycoords="axes fraction", ha="center")
+    axes.annotate("not known:\nreadings disturbed or failed", (0.5, 0.5), xycoords="axes fraction", ha="center")
 
 
 def _spans_decades(axes: Axes) -> bool:

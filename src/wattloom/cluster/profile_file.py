@@ -178,11 +178,6 @@ class CpuProfile(Profile, frozen=True, forbid_unknown_fields=True, omit_defaults
         """Whether its power is known and undisturbed."""
         return reading.power is not None and not self.disturbed(reading)
 
-    def quietest_idle(self, setting: str) -> Power | None:
-        """Of the first and the last one, that which others disturbed least."""
-        known = [each for each in self.idle if each.setting == setting and each.power is not None]
-        return min(known, key=lambda each: each.other_cores).power if known else None
-
     def at(self, setting: str, stressor: str) -> list[Level]:
         """Its levels, rising."""
         found = [each for each in self.levels if (each.setting, each.stressor) == (setting, stressor)]

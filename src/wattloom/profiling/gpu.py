@@ -34,7 +34,7 @@ from wattloom.profiling.gpu_file import (
 )
 from wattloom.profiling.profiler import MeterLost, Step, Tell
 from wattloom.profiling.resuming import INSTEAD
-from wattloom.profiling.storing import alone, store
+from wattloom.profiling.storing import alone, refuse_missing_folder, store
 
 EVERY_S: Final = 0.25
 
@@ -118,6 +118,7 @@ def profile_gpu(
     """Take the profile, or what is missing of it; the file is written after every point."""
     problem_of(wishes.load, device.kind)
     shares = [0, *shares_of(wishes.shares)]
+    refuse_missing_folder(wishes.output)
     path = gpu_profile_path(device) if wishes.output is None else wishes.output
     with alone(profiles_folder()):
         profile = _beginning(path, wishes, meter, device, date())

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
 
-from wattloom.errors import WattloomError
+from wattloom.errors import InputError, WattloomError
 
 LOCK: Final = "profiling.lock"
 
@@ -44,6 +44,12 @@ def store(path: Path, content: bytes) -> None:
         _bring_to_disk(path.parent)
     except OSError as problem:
         raise StoreError(f"{path}: cannot be written: {problem.strerror or problem}") from problem
+
+
+def refuse_missing_folder(output: Path | None) -> None:
+    """Only the default place is made: a folder that was mistyped should not appear somewhere."""
+    if output is not None and not output.parent.is_dir():
+        raise InputError("output", f"there is no folder {output.parent}: make it, or write elsewhere")
 
 
 def date() -> str:

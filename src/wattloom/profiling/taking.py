@@ -24,7 +24,7 @@ from wattloom.profiling.loads import tool_used
 from wattloom.profiling.profiler import AS_FOUND, Plan, Profiler, Step, Tell
 from wattloom.profiling.restoring import left_behind
 from wattloom.profiling.resuming import beginning
-from wattloom.profiling.storing import alone
+from wattloom.profiling.storing import alone, refuse_missing_folder
 from wattloom.profiling.stressors import USUAL, stressors
 from wattloom.profiling.temperature import CLASSES, Thermometer
 from wattloom.profiling.topology import levels_of, loading_order
@@ -83,7 +83,7 @@ def check(wishes: Wishes, place: Place = HERE) -> None:
     """InputError if what is wished cannot be: said before anything is measured or warned of."""
     tool_used(wishes.builtin)
     _plan(wishes, this_identity(system=place.system), place)
-    _refuse_missing_folder(wishes.output)
+    refuse_missing_folder(wishes.output)
 
 
 def profile_cpu(
@@ -96,7 +96,7 @@ def profile_cpu(
 ) -> CpuProfile:
     """Take the profile, or what is missing of it; the file is written after every level."""
     tool = tool_used(wishes.builtin)
-    _refuse_missing_folder(wishes.output)
+    refuse_missing_folder(wishes.output)
     with alone(place.profiles) as lock:
         left_behind(place.profiles)
         machine = this_identity(system=place.system)
@@ -134,12 +134,6 @@ def _plan(wishes: Wishes, machine: MachineIdentity, place: Place) -> Plan:
         _settings(wishes.frequencies, place.system),
         wishes.terms,
     )
-
-
-def _refuse_missing_folder(output: Path | None) -> None:
-    """Only the default place is made: a folder that was mistyped should not appear somewhere."""
-    if output is not None and not output.parent.is_dir():
-        raise InputError("output", f"there is no folder {output.parent}: make it, or write elsewhere")
 
 
 def _settings(wanted: str, system: Path) -> list[Setting]:

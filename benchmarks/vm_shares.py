@@ -13,7 +13,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Thread
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from reporting import Goal, finish
@@ -26,6 +26,8 @@ from wattloom.testing.guest import SHARE, Guest, Line, problem
 
 IDLE_W, CORE_W = 10.0, 15.0
 WORK_S, REST_S = 10, 6
+BEFORE_S = 5.0
+"""The host watches for so long before the first guest comes."""
 SCAPHANDRE_S = 7.0
 """Published for Scaphandre: seconds until a guest's figure has followed (Escheduler, chapter 5)."""
 JOB = f"""
@@ -128,6 +130,7 @@ def run(guests: int, kernels: Path, every_s: float) -> dict[str, Any]:
             kwargs={"meter": Powercap(folder / "powercap"), "every_s": every_s, "stop": stop, "told": seen.hear},
         )
         exporting.start()
+        sleep(BEFORE_S)
         running = []
         for name in names:
             guest = stack.enter_context(Guest(name, folder, kernels, folder / "vms" / name, JOB, memory_mb=192))

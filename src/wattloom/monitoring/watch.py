@@ -11,8 +11,8 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from wattloom.attribution.idle import IdleDraw
 from wattloom.attribution.idle_policy import Claim, IdlePolicy
+from wattloom.attribution.machine_draw import MachineDraw
 from wattloom.attribution.sharing import Price, price_of, to_grain
 from wattloom.cluster.profile import MachineProfile
 from wattloom.metering.proc import TICK_S
@@ -69,7 +69,7 @@ class Watch:
         self._weighing: Final = weighing or ByCpuTime()
         self._devices, self._tasks = devices, tasks
         self._own: Final = os.getpid() if own_pid is None else own_pid
-        self._idle: Final = IdleDraw(profile, meter)
+        self._draw: Final = MachineDraw(profile, meter)
         self._pending: Final = Pending()
         self._ledger: Final = Ledger(meter.model_error)
         self._totals, self._last_parts = Parts(), Parts()
@@ -151,9 +151,9 @@ class Watch:
         busy_s = ran.busy_s
         if reading.busy_s is not None and last.busy_s is not None:
             busy_s = max(reading.busy_s - last.busy_s, 0.0)
-        self._idle.learn(meter_j / seconds, busy_s / seconds)
         tick_s = TICK_S * self._profile.threads**0.5
-        used_s, idle_w = sum(ran.used.values()), self._idle.watts
+        self._draw.learn(seconds, meter_j, interval.resolution_j, busy_s, tick_s)
+        used_s, idle_w = sum(ran.used.values()), self._draw.watts
         price = price_of(meter_j, interval.resolution_j, idle_w, seconds, busy_s, used_s, tick_s)
         self._weighing.learn(price.active_j / seconds, seconds)
         self._since = reading.time

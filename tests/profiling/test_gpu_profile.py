@@ -208,8 +208,8 @@ def test_a_gpu_that_is_lost_meanwhile_ends_the_profile_and_what_was_measured_is_
 def test_a_place_that_cannot_be_written_is_known_before_anything_is_measured(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     began = time.monotonic()
-    said = bench.run("gpu", "--settle", "0", "--output", str(tmp_path / "file" / "gpu.json"), code=1).stderr
-    assert "cannot be written" in said
+    said = bench.run("gpu", "--settle", "0", "--output", str(tmp_path / "file" / "gpu.json"), code=2).stderr
+    assert "there is no folder" in said
     assert time.monotonic() - began < 9.0, "one point alone takes ten seconds"
 
 

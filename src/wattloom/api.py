@@ -234,6 +234,7 @@ def attribute(
     lag_s: float | None = None,
     package: str | Path | None = None,
     node: str | None = None,
+    every_s: float | None = None,
 ) -> "PowerAttribution":
     """Joules of functions out of a whole machine's power, by who ran when.
 
@@ -241,6 +242,7 @@ def attribute(
     `marginal` (what leaving a function out would save) or `full` (all above idle shared out). `idle`: `node` (idle is
     nobody's) or `pro-rata` (shared by running seconds); left out, `node` for marginal and `pro-rata` for full.
     `package`: a file of the CPU package's watts or joules, beside the wall's. `node`: only calls on this node.
+    `every_s`: `over_time`, too, in windows of so many seconds, each from what the meter had said until then.
     """
     from wattloom.attribution.recorded import recorded_power, recorded_runs
     from wattloom.attribution.whole_machine import attribute_power
@@ -250,7 +252,7 @@ def attribute(
     counted, kept = way_of_counting(mode, idle)
     beside = None if package is None else recorded_power(package)
     return attribute_power(
-        recorded_power(power), recorded_runs(runs, node), counted, kept, Wanted(idle_w, lag_s), beside
+        recorded_power(power), recorded_runs(runs, node), counted, kept, Wanted(idle_w, lag_s), beside, every_s
     )
 
 

@@ -28,6 +28,7 @@ from wattloom.attribution.sharing import (
     charge_one,
     charge_short,
     per_cpu_second,
+    share_anew,
     to_grain,
     with_late,
 )
@@ -235,6 +236,7 @@ class Account:
         free_j = prices.of(OTHERS).joules
         found_s, found_j = here_s + then_s, here_s * free_j + then_j
         overhead_j = 0.0
+        share_anew([worker.pool for worker in workers if worker.pool.seconds > 0.0], prices.of)
         for worker in workers:
             share = worker.late_s / late_s if late_s > 0.0 else 0.0
             special: PriceOf = prices.of
@@ -260,7 +262,7 @@ class Account:
         if worker.running is None:
             return overhead_j
         price = prices.of(worker.running[1])
-        worker.pool.add(worker.kept_s, price)
+        worker.pool.add(worker.kept_s, price, worker.running[1])
         if worker.gone:  # it died at work: what it had used is the task's, though no call came to its end
             joules, variance, doubt = worker.pool.empty()
             charge_one(charged, worker.running[0], joules, hypot(doubt, variance**0.5))

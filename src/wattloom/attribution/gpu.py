@@ -142,6 +142,10 @@ def share_error(share: float, shares: Iterable[float], model_error: float) -> fl
     Who is alone has all of it, whatever the intensity; two equals are off by half of the error over the root of two.
     """
     everybody = list(shares)
-    squares = max(sum(each * each for each in everybody) - share * share, 0.0)
-    rest = max(1.0 - sum(everybody), 0.0)  # what others used is one more sharer
-    return model_error * share * sqrt((1.0 - share) ** 2 + squares + rest * rest)
+    return error_of_share(share, sum(everybody), sum(each * each for each in everybody), model_error)
+
+
+def error_of_share(share: float, whole: float, squares: float, model_error: float) -> float:
+    """The same, of shares whose sum and sum of squares are known: for those who ask for each of thousands."""
+    rest = max(1.0 - whole, 0.0)  # what others used is one more sharer
+    return model_error * share * sqrt((1.0 - share) ** 2 + max(squares - share * share, 0.0) + rest * rest)

@@ -26,6 +26,8 @@ SURE: Final = 3.0
 """Nothing is learned from joules that are less than so many standard deviations."""
 REMEMBERED: Final = 10
 """Intervals with nothing to do that are kept: after so many a device may idle at more than it did."""
+GONE: Final = "its driver does not tell of it any more"
+NEW: Final = "it had not been read before"
 
 
 class IdleWatts:
@@ -59,12 +61,14 @@ class IdleWatts:
 class _Open:
     """The open interval of one device."""
 
-    __slots__ = ("busy_s", "hidden", "idle", "known_s", "last", "looked", "memory", "used_s")
+    __slots__ = ("busy_s", "hidden", "idle", "known_s", "last", "looked", "memory", "pids", "used_s")
 
     def __init__(self) -> None:
         self.last: Sample | None = None
         self.looked: float | None = None
         self.idle = IdleWatts()
+        self.pids: set[int] = set()
+        """Who had a context when it could last be read, and since."""
         self.clear()
 
     def clear(self) -> None:
@@ -80,6 +84,8 @@ class _Open:
     def look(self, now: float, reading: DeviceReading, processes: list[DeviceProcess]) -> None:
         seconds = now - self.looked if self.looked is not None else 0.0
         self.looked = now
+        pids = {process.pid for process in processes}
+        self.pids = self.pids | pids if isinstance(reading.count, Unknown) else pids
         if reading.utilisation is not None:
             self.busy_s += reading.utilisation * seconds
             self.known_s += seconds
@@ -110,18 +116,46 @@ class GpuAccount:
     def __init__(self, meter: DeviceMeter) -> None:
         self.meter = meter
         self._open: dict[str, _Open] = {}
+        self.silent: dict[str, str] = {}
+        """Devices of which the last look closed no interval, and why."""
+
+    def users(self, device: str) -> set[int]:
+        """Processes that had a context on a device at the last look, or when it could last be read."""
+        return self._open[device].pids if device in self._open else set()
+
+    @property
+    def all_users(self) -> set[int]:
+        return {pid for state in self._open.values() for pid in state.pids}
+
+    def forget(self, pids: set[int]) -> None:
+        """These processes have ended: their numbers may soon be others'."""
+        for state in self._open.values():
+            state.pids -= pids
 
     def sample(self, now: float) -> tuple[DeviceUsage, ...]:
         """The intervals that were closed by this look: of every device that could be read."""
-        processes = self.meter.processes(now)
         closed = []
-        for reading in self.meter.devices(now):
+        silent = dict.fromkeys(self._open, GONE)
+        readings, processes = self._look(now)
+        for reading in readings:
             state = self._open.setdefault(reading.uuid, _Open())
             state.look(now, reading, [process for process in processes if process.device == reading.uuid])
             usage = self._closed(state, reading)
+            silent.pop(reading.uuid, None)
             if usage is not None:
                 closed.append(usage)
+            else:
+                silent[reading.uuid] = reading.count.reason if isinstance(reading.count, Unknown) else NEW
+        self.silent = silent
         return tuple(closed)
+
+    def _look(self, now: float) -> tuple[tuple[DeviceReading, ...], tuple[DeviceProcess, ...]]:
+        """The meter may be anybody's: what it raises is no reading."""
+        try:
+            processes = self.meter.processes(now)
+            return self.meter.devices(now), processes
+        except Exception:
+            return (), ()
 
     def _closed(self, state: _Open, reading: DeviceReading) -> DeviceUsage | None:
         count, last = reading.count, state.last

@@ -9,7 +9,7 @@ from math import hypot
 
 import msgspec
 
-from wattloom.attribution.gpu import share_error
+from wattloom.attribution.gpu import error_of_share
 from wattloom.attribution.sharing import to_grain
 
 
@@ -40,11 +40,12 @@ def split_over_calls(
     overhead = 0.0
     for pid, joules, spread in paid:
         shares = _by_time(begin, end, [call for call in calls if call.pid == pid])
+        whole, squares = sum(shares.values()), sum(share * share for share in shares.values())
         left = to_grain(joules)
         for task, share in shares.items():
             part = min(to_grain(joules * share), left)
             left -= part
-            off = hypot(spread * share, joules * share_error(share, shares.values(), model_error))
+            off = hypot(spread * share, joules * error_of_share(share, whole, squares, model_error))
             before = found.get(task, (0.0, 0.0))
             found[task] = before[0] + part, hypot(before[1], off)
         overhead += left

@@ -36,7 +36,7 @@ MISFIT: Final = 0.025
 """Of the active watts: what the model is off by."""
 LEAST_S: Final = 0.2
 """Intervals shorter than this are looked at together."""
-ALIKE_S: Final = 1.0
+ALIKE_S: Final = 0.8
 """A meter's errors stay about the same for so long: more looks in that time are not worth more."""
 DRIFT: Final = 1.0 / 900.0
 """What is known of a function fades to nothing in so many seconds of its use, if there are no more looks."""
@@ -48,7 +48,7 @@ UNEVEN: Final = 0.15
 STRANGE: Final = 3.5
 """Standard deviations."""
 CHANGED_AFTER: Final = 3
-LEARN_NOISE: Final = 0.03
+LEARN_NOISE: Final = 0.08
 """What one look counts among those that tell how noisy the meter is."""
 RISE: Final = 0.002
 """The least that was seen is forgotten slowly: it may have been a mistake."""

@@ -115,5 +115,7 @@ def _paid_for(interval: Interval, workers: list[Worker]) -> dict[str, float]:
     for worker in workers:
         own_s += worker.rest_s - worker.kept_s
         worker.share_out(cpu)
+        if worker.pool.seconds > 0.0:
+            cpu.setdefault(worker.pool.function, 0.0)
     cpu[OWN], cpu[OTHERS] = own_s, interval.free_s
     return cpu

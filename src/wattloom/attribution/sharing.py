@@ -38,6 +38,8 @@ class Price(msgspec.Struct, frozen=True, gc=False):
 
     uneven: float = 0.0
     """How far the price of a moment may be from that of the whole interval, relative."""
+    weight: float = 1.0
+    """What its CPU second draws against an ordinary one, as far as is known: it is in `joules`."""
 
 
 PriceOf = Callable[[str], Price]
@@ -73,15 +75,20 @@ class Prices:
                 price.spread * factor,
                 errors[name],
                 price.uneven,
+                weight,
             )
 
 
 class Pool:
     """CPU time of a worker that is paid for, but that no ended call has claimed yet."""
 
-    __slots__ = ("doubt", "joules", "seconds", "variance")
+    __slots__ = ("doubt", "function", "joules", "ordinary", "seconds", "variance")
 
     def __init__(self) -> None:
+        self.function = ""
+        """Of the call that is expected to claim it."""
+        self.ordinary = 0.0
+        """The joules, had ordinary code run."""
         self.seconds = 0.0
         self.joules = 0.0
         self.variance = 0.0
@@ -89,9 +96,11 @@ class Pool:
         self.doubt = 0.0
         """The spread of the joules by the error that is the same in each: these add up."""
 
-    def add(self, seconds: float, price: Price) -> None:
+    def add(self, seconds: float, price: Price, function: str = "") -> None:
+        self.function = function
         self.seconds += seconds
         self.joules += seconds * price.joules
+        self.ordinary += seconds * price.joules / price.weight
         self.variance += (seconds * price.spread) ** 2
         self.doubt += seconds * price.joules * price.error
 
@@ -102,6 +111,7 @@ class Pool:
         share = seconds / self.seconds
         part = self.joules * share, self.variance * share * share, self.doubt * share
         self.seconds -= seconds
+        self.ordinary *= 1.0 - share
         self.joules -= part[0]
         self.variance *= (1.0 - share) ** 2
         self.doubt -= part[2]
@@ -109,8 +119,23 @@ class Pool:
 
     def empty(self) -> tuple[float, float, float]:
         part = self.joules, self.variance, self.doubt
-        self.seconds = self.joules = self.variance = self.doubt = 0.0
+        self.seconds = self.joules = self.ordinary = self.variance = self.doubt = 0.0
         return part
+
+
+def share_anew(pools: list[Pool], price_of: PriceOf) -> None:
+    """Share what long calls have paid so far among them by what is known of their functions now: it was paid bit by
+    bit, and at first by guess. Together they have paid what they had."""
+    prices = [price_of(pool.function) for pool in pools]
+    due = [pool.ordinary * price.weight for pool, price in zip(pools, prices, strict=True)]
+    whole, paid = sum(due), sum(pool.joules for pool in pools)
+    if not (whole > 0.0 and paid > 0.0):
+        return
+    for pool, price, joules in zip(pools, prices, due, strict=True):
+        factor = joules * paid / whole / pool.joules if pool.joules > 0.0 else 1.0
+        pool.joules *= factor
+        pool.variance *= factor * factor
+        pool.doubt = min(pool.doubt * factor, pool.joules * price.error)
 
 
 class Charged:
@@ -147,7 +172,7 @@ def with_late(price: Price, seen_s: float, late_s: float, found_s: float, found_
     missing = max(late_s - found_s, 0.0) / fresh
     spread = sqrt(price.spread**2 + (missing * price.joules) ** 2)
     each = (seen_s * price.joules + found_j) / fresh
-    return Price(price.idle_j, price.active_j, price.busy_s, each, spread, price.error, price.uneven)
+    return Price(price.idle_j, price.active_j, price.busy_s, each, spread, price.error, price.uneven, price.weight)
 
 
 def charge(calls: list[Call], pool: Pool, price_of: PriceOf, charged: Charged) -> None:

@@ -16,8 +16,10 @@ from wattloom.disaggregation.activity import Calls, of_levels
 from wattloom.disaggregation.disaggregate import Wanted, disaggregate
 from wattloom.disaggregation.joules import Disaggregated
 from wattloom.disaggregation.lag import find_response
+from wattloom.disaggregation.over_time import Recording, over_time
+from wattloom.disaggregation.power_window import PowerWindow
 from wattloom.disaggregation.readings import readings
-from wattloom.disaggregation.response import Reading
+from wattloom.disaggregation.response import Reading, Response
 from wattloom.disaggregation.result import IdlePolicy, Mode, PowerAttribution, result
 from wattloom.errors import InputError
 
@@ -28,6 +30,10 @@ NOISES: Final = 3.0
 """Idle watts that are given may be so much above the lowest twentieth of readings: meters round, and are noisy."""
 MOST_RATE: Final = 512.0
 """CPU seconds per second that one call may have used."""
+NEARLY: Final = 0.95
+"""Readings are not quite as far apart as they are said to be."""
+MOST_FIGURES: Final = 500_000.0
+"""Windows times functions: beyond, nobody would read them, and they would take gigabytes."""
 
 
 def attribute_power(
@@ -37,14 +43,17 @@ def attribute_power(
     idle: IdlePolicy,
     wanted: Wanted,
     package: RecordedPower | None = None,
+    every_s: float | None = None,
 ) -> PowerAttribution:
-    """Joules of every function that ran while the meter was read."""
+    """Joules of every function that ran while the meter was read; and over time, in windows of `every_s`."""
     if wanted.idle_w is not None:
         _check_idle(power, wanted.idle_w)
     if package is not None:
         power, package = _common(power, package)
     kept = _metered_calls(power, runs)
     calls, names = _calls(runs, kept, float(power.time[-1]))
+    if every_s is not None:
+        _check_every(power, every_s, len(names))
     if package is None:
         found = disaggregate(power.time, power.watts, calls, len(names), wanted)
     else:
@@ -53,7 +62,8 @@ def attribute_power(
     seconds = np.bincount(calls.function, weights=calls.end - calls.start, minlength=len(names))
     made = result(found, names, counts.tolist(), seconds.tolist(), mode, idle)
     package_j = None if package is None else readings(package.time, package.watts).joules
-    return msgspec.structs.replace(made, outside=int((~kept).sum()), package_j=package_j)
+    windows = None if every_s is None else _over_time(power, calls, names, found, every_s)
+    return msgspec.structs.replace(made, outside=int((~kept).sum()), package_j=package_j, over_time=windows)
 
 
 def _check_idle(power: RecordedPower, idle_w: float) -> None:
@@ -101,6 +111,35 @@ def _rate(cpu_s: Array, length: Array) -> Array:
     if np.isnan(cpu_s).any() or cpu_s.sum() <= 0.0:
         return np.ones(len(length))
     return np.asarray(np.clip(cpu_s / np.maximum(length, 1e-3), 0.0, MOST_RATE))
+
+
+# -- over time ---------------------------------------------------------------------------------------------------------
+
+
+def _check_every(power: RecordedPower, every_s: float, functions: int) -> None:
+    """Windows that hold readings, and not more of them than anyone could look at."""
+    if not 0.0 < every_s < np.inf:
+        raise InputError("every_s", f"must be seconds above 0, not {every_s:g}")
+    apart = float(np.median(np.diff(np.unique(power.time))))
+    if every_s < NEARLY * apart:
+        raise InputError(
+            "every_s", f"{every_s:g} s is less than the {apart:g} s between readings in {power.name}; take more"
+        )
+    windows = float(power.time[-1] - power.time[0]) / every_s
+    if windows * functions > MOST_FIGURES:
+        least = np.ceil(every_s * windows * functions / MOST_FIGURES)
+        raise InputError(
+            "every_s", f"{every_s:g} s would make {windows:,.0f} windows of {functions:,} functions; take {least:g} s"
+        )
+
+
+def _over_time(
+    power: RecordedPower, calls: Calls, names: list[str], found: Disaggregated, every_s: float
+) -> list[PowerWindow]:
+    """With the lag and the averaging that the whole recording showed."""
+    ready = readings(power.time, power.watts)
+    response = Response.with_lag(found.lag_s, found.window_s, found.fading_s, ready.every)
+    return over_time(Recording(ready, calls, names, response, found.cores, found.idle_given_w), every_s)
 
 
 # -- wall and package --------------------------------------------------------------------------------------------------

@@ -50,6 +50,13 @@ MOST_W: Final = 20_000.0
     "these, and the rest in what the machine drew beyond them.",
 )
 @click.option("--node", metavar="N", help="Only calls with this in the column `node`.")
+@click.option(
+    "--every",
+    "every_s",
+    type=float,
+    metavar="SECONDS",
+    help="Show figures over time, too, in windows of so many seconds: each from what the meter had said until then.",
+)
 @as_json
 def attribute(
     power: Path,
@@ -60,6 +67,7 @@ def attribute(
     lag_s: float | None,
     package: Path | None,
     node: str | None,
+    every_s: float | None,
     as_json: bool,
 ) -> None:
     """Say what each function drew, from the power of a whole machine (wall, BMC, PDU) and who ran when.
@@ -72,15 +80,22 @@ def attribute(
       wattloom attribute --power P.csv --runs R.csv
       wattloom attribute --power P.csv --runs R.csv --mode full --json
       wattloom attribute --power wall.csv --runs R.csv --package rapl.csv --idle-w 61
+      wattloom attribute --power P.csv --runs R.csv --every 60
     """
     from wattloom import api
     from wattloom.cli.printing import print_json
 
-    found = api.attribute(power, runs, mode, idle=idle, idle_w=idle_w, lag_s=lag_s, package=package, node=node)
+    found = api.attribute(
+        power, runs, mode, idle=idle, idle_w=idle_w, lag_s=lag_s, package=package, node=node, every_s=every_s
+    )
     if as_json:
         print_json(found.to_json())
         return
     _print(found)
+    if found.over_time is not None:
+        from wattloom.cli.attribute_over_time import print_windows
+
+        print_windows(found.over_time, found.gap_s)
 
 
 def _print(found: "PowerAttribution") -> None:

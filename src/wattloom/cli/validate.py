@@ -32,7 +32,11 @@ def validate() -> None:
     help="A function without arguments, at least twice; else four small ones of different kinds.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(min=1.0), default=60.0, show_default=True, help="About how long it may take."
+    "--seconds",
+    type=click.FloatRange(min=1.0),
+    default=60.0,
+    show_default=True,
+    help="About how long it may take; each part of it takes a second or more.",
 )
 @click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True, help="How often all is repeated.")
 @click.option(

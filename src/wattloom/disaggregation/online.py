@@ -85,6 +85,11 @@ class PowerFilter:
         self._correct(load, watts)
         return self._share(seconds, watts, load, ran)
 
+    def pause(self, seconds: float) -> None:
+        """Time without readings: nothing is learnt or shared out, and doubt grows as it always does."""
+        if seconds > 0.0:
+            self._forget(seconds)
+
     # -- learning ------------------------------------------------------------------------------------------------------
 
     def _begin(self, watts: float) -> None:

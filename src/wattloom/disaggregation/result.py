@@ -10,6 +10,7 @@ import msgspec
 
 from wattloom.disaggregation.joules import Disaggregated
 from wattloom.disaggregation.meter_bound import within_the_meter
+from wattloom.disaggregation.power_window import PowerWindow
 from wattloom.errors import InputError
 
 Mode = Literal["marginal", "full"]
@@ -87,6 +88,8 @@ class PowerAttribution(msgspec.Struct, frozen=True):
     """Calls that are left out: nothing of them lies between the first and the last reading."""
     package_j: float | None = None
     """Part of `meter_j` that the package meter saw, where there is one."""
+    over_time: list[PowerWindow] | None = None
+    """Window by window, each from what came before; None: was not asked for."""
     provenance: str = "modelled"
 
     def of(self, function: str) -> FunctionEnergy:
@@ -96,6 +99,8 @@ class PowerAttribution(msgspec.Struct, frozen=True):
         """Functions by their names."""
         found = msgspec.structs.asdict(self)
         found["functions"] = {each.function: each.to_json() for each in self.functions}
+        if self.over_time is not None:
+            found["over_time"] = [each.to_json() for each in self.over_time]
         return found
 
 

@@ -24,6 +24,7 @@ from wattloom.local.future import METERED_WITHIN_S, Reading, TaskFuture, tell_wa
 from wattloom.local.hearing import Hearing
 from wattloom.local.job import Job
 from wattloom.local.nodes import LocalNode
+from wattloom.local.reading_pace import USUAL_S
 from wattloom.local.recovery import Recovered
 from wattloom.scheduling import events as ev
 from wattloom.workload.function import Function
@@ -294,6 +295,8 @@ class Dispatcher(Hearing):
                 self._books.learn(function, self._machine_of[event.node], each)
         if wanted and interval is not None:
             self._reading_at = now + interval
+        if interval is not None and desk.due is not None:  # the policy waits for it, though nothing may have changed
+            desk.due = min(desk.due, max(self._reading_at, now + USUAL_S))
         if now >= self._keep_learned_at:
             self._books.keep_learned()
             self._keep_learned_at = now + KEEP_LEARNED_S

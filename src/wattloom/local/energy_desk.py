@@ -1,10 +1,11 @@
 """Joules for calls: when the meter is read, and who is told.
 
-Owns the time of readings and the futures that wait for a figure. The arithmetic is the account's. Used by the
-dispatcher's thread alone.
+Owns the time of readings and the futures that wait for a figure. The arithmetic is the accounts': of the processors,
+and of devices beside them if there are any. Used by the dispatcher's thread alone.
 """
 
-from typing import Final
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from wattloom.attribution.account import Account
@@ -16,11 +17,14 @@ from wattloom.local.desk import Told
 from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading, TaskFuture
 from wattloom.local.job import Job
+from wattloom.local.reading_pace import ReadingPace
 from wattloom.local.workforce import WorkerProcess
+from wattloom.metering.protocol import period_s
 from wattloom.scheduling import events as ev
 
-READ_EVERY_S: Final = 0.5
-"""While calls run."""
+if TYPE_CHECKING:
+    from wattloom.attribution.gpu_beside import DevicesBeside
+
 SHORT_S: Final = 0.01
 """Calls shorter than this pay by their interval's tariff; longer ones are worth a figure of their own."""
 FLUSH_S: Final = 0.021
@@ -30,11 +34,17 @@ READ_AFTER_S: Final = 0.05
 
 
 class EnergyDesk:
-    """One account, and everybody who wants to hear of it."""
+    """One account, with or without devices beside it, and everybody who wants to hear of it."""
 
-    def __init__(self, account: Account, node: str) -> None:
+    def __init__(self, account: Account, node: str, devices: "DevicesBeside | None" = None) -> None:
         self.account: Final = account
         self._node: Final = node
+        self._devices: Final = devices
+        self._apart: set[int] = set()
+        """Workers that use a device: their short calls, too, have figures of their own."""
+        self._pace: Final = ReadingPace()
+        self._running: list[str] = []
+        """Tasks that ran at the last reading."""
         self._waiting: dict[str, ref[TaskFuture]] = {}
         """Ended calls whose joules are not known yet."""
         self._seconds: dict[str, list[float]] = {}
@@ -44,18 +54,33 @@ class EnergyDesk:
         """When the meter is read next; None: nothing runs."""
         self._readers: list[Reading] = []
         self._read_at: float = -1.0
+        self._soon: float = 0.0
+        """When the meter is read next at the usual pace."""
+        self._dozing: bool = False
+        """Whether it is read later than that, since nothing changes."""
 
     def begin(self, now: float) -> None:
         """The first reading: from now on joules are counted."""
-        self.account.sample(now)
+        self._sample(now)
+
+    def _sample(self, now: float) -> Usage:
+        """One look at everything, and what it took."""
+        began = perf_counter()
+        usage = self.account.sample(now)
+        if self._devices is not None:
+            usage = self._devices.beside(usage, now)
+            self._apart = self._devices.users
         self._read_at = now
+        self._pace.was_read(perf_counter() - began, period_s(self.account.meter))
+        self._soon = now + self._pace.usual_s
+        return usage
 
     def ended(self, worker: WorkerProcess, job: Job, end: EndFrame, now: float, finished: bool) -> None:
         """A call came to its end."""
         future = job.future
         tariff = None
         seconds, cpu_s = end.seconds, end.cpu_s
-        if seconds < SHORT_S and future._energy is None and not future._owed:
+        if seconds < SHORT_S and future._energy is None and not future._owed and worker.pid not in self._apart:
             tariff = self.account.ended_short(worker.pid, job.function, cpu_s, end.clock_s)
         if tariff is not None:
             future._energy = cpu_s
@@ -63,9 +88,11 @@ class EnergyDesk:
             job.cpu_s = cpu_s
         else:
             self.account.ended(worker.pid, job.task.id, job.function, cpu_s, end.clock_s)
+            if self._devices is not None:
+                self._devices.ended(worker.pid, job.task.id, job.function, seconds, now)
             self._owe(job)
-        if self.due is None:
-            self.due = now + READ_AFTER_S
+        if self.due is None or self._dozing:
+            self._wake_up(now + READ_AFTER_S)
         if finished:
             self._count(job, seconds)
 
@@ -85,26 +112,39 @@ class EnergyDesk:
 
     def worker_started(self, worker: WorkerProcess) -> None:
         self.account.worker_started(worker.pid)
+        if self._devices is not None:
+            self._devices.worker_started(worker.pid)
 
     def worker_gone(self, worker: WorkerProcess, now: float) -> None:
         """To be told before it is reaped, while its CPU time can be read. What it was at is paid for all the same."""
         if worker.sent:
             job = worker.sent[0]
             self.account.running(worker.pid, job.task.id, job.function)
+            if self._devices is not None:
+                self._devices.ended(worker.pid, job.task.id, "", now - max(job.sent_at, worker.ended_at), now)
             self._owe(job)
             self.due = now
         self.account.worker_gone(worker.pid)
+        if self._devices is not None:
+            self._devices.worker_gone(worker.pid)
 
     def node_mode(self, node: str, mode: str, now: float) -> None:
         """This machine does not sleep while it works."""
 
     def busy(self, worker: WorkerProcess, now: float) -> None:
-        """Something runs. After a pause the meter is read first: what comes is not to pay for the pause."""
+        """Something runs. After a pause, or a time in which nothing changed, the meter is read first: what comes is not
+        to pay for what was."""
         if self.due is None:
-            if now - self._read_at > READ_EVERY_S:
-                self.account.sample(now)
-                self._read_at = now
-            self.due = now + READ_EVERY_S
+            if now > self._soon:
+                self._sample(now)
+            self.due = now + self._pace.usual_s
+        elif self._dozing:
+            self._wake_up(now)
+
+    def _wake_up(self, when: float) -> None:
+        """Something changed: read the meter then, or as soon as the usual pace allows it."""
+        self.due = when if self.due is None else min(self.due, max(when, self._soon))
+        self._dozing = False
 
     def ask(self, reading: Reading) -> None:
         """Somebody wants to know now."""
@@ -113,20 +153,27 @@ class EnergyDesk:
 
     def read(self, now: float, busy: list[WorkerProcess]) -> Told:
         """Read the meter, hand the figures out, and say what the engine is to be told."""
+        running = []
         for worker in busy:
             job = worker.sent[0]
             since = max(job.sent_at, worker.ended_at - FLUSH_S)
             self.account.running(worker.pid, job.task.id, job.function, now - since)
-        usage = self.account.sample(now)
-        self._read_at = now
-        self.due = now + READ_EVERY_S if busy else None
+            running.append(job.task.id)
+            if self._devices is not None:
+                since = max(job.sent_at, worker.ended_at)
+                self._devices.running(worker.pid, job.task.id, job.function, since)
+        usage = self._sample(now)
+        changed = bool(self._waiting or self._seconds or running != self._running)
+        self._running = running
+        self.due = now + self._pace.next_s(changed) if busy else None
+        self._dozing = self.due is not None and self.due > self._soon
         self._hand_out(usage)
         for reader in self._readers:
             reader.done.set()
         self._readers.clear()
         if usage.meter_j is None:
             if self._waiting or self._seconds:
-                self.due = now + READ_EVERY_S
+                self.due = now + self._pace.least_s
             return []
         used = self._used(usage)
         event = ev.UsageArrived(

@@ -27,6 +27,7 @@ from wattloom.local import errors
 from wattloom.local.books import Books
 from wattloom.local.carrying import LOG
 from wattloom.local.desk import Desk
+from wattloom.local.devices_here import devices_beside
 from wattloom.local.dispatcher import Dispatcher
 from wattloom.local.energy_desk import EnergyDesk
 from wattloom.local.functions import Functions, Sent
@@ -348,7 +349,7 @@ def _desk(meter: str | Meter, here: MachineProfile, nodes: list[LocalNode]) -> D
         return VirtualDesk(nodes)
     if isinstance(meter, str):
         meter = choose_meter(here, "" if meter == "auto" else meter)
-    return EnergyDesk(Account(meter, here), nodes[0].name)
+    return EnergyDesk(Account(meter, here), nodes[0].name, devices_beside(meter, here))
 
 
 # -- map ---------------------------------------------------------------------------------------------------------------

@@ -26,8 +26,9 @@ from wattloom.metering.this_machine import this_machine
 
 ROUNDS: Final = 3
 REST_S: Final = 1.0
-"""At most, before each round, to see what the machine draws without us."""
-LEAST_ARM_S: Final = 0.5
+"""Before each round, to see what the machine draws without us."""
+LEAST_ARM_S: Final = 1.0
+"""CPU time is counted in hundredths of a second: differences of shorter arms drown in that."""
 TRIES: Final = 3
 WORTH: Final[dict[Provenance, str]] = {
     "measured": "The meter is a measurement of its own, so this tells how far shares by CPU time and learned intensity "
@@ -115,19 +116,18 @@ def validate_attribution(
             workers, meter=theirs, journal=f"{folder}/journal.db", initializer=initializer, initargs=initargs
         ) as executor,
     ):
-        rest_s = min(REST_S, seconds / (4.0 * rounds))
-        arm_s = max((seconds / rounds - rest_s) / (len(functions) + 1.0), LEAST_ARM_S)
+        arm_s = max((seconds / rounds - REST_S) / (len(functions) + 1.0), LEAST_ARM_S)
         plan = _plan(executor, functions, arm_s)
-        arms: list[list[_Arm]] = []
+        _run(executor, ours, plan, None, rounds)  # what differs between functions is learned by now
+        rows: list[dict[str | None, _Arm]] = []
         idle: list[tuple[float, float]] = []
-        total = rounds * (len(functions) + 1)
         for number in range(rounds):
-            idle.append(_rest(ours, rest_s))
-            arms.append([])
-            for left_out in (None, *names):
-                arms[-1].append(_run(executor, ours, plan, left_out, number))
+            idle.append(_rest(ours))
+            rows.append({})
+            for left_out in _turns(names, number):
+                rows[-1][left_out] = _run(executor, ours, plan, left_out, number)
                 if progress is not None:
-                    progress(sum(map(len, arms)), total)
+                    progress(sum(map(len, rows)), rounds * (len(names) + 1))
     idle_w = fmean(watts for watts, _ in idle)
     return Validation(
         ours.name,
@@ -137,9 +137,9 @@ def validate_attribution(
         rounds,
         time.monotonic() - began,
         idle_w,
-        fmean(_active(row[0], idle_w) for row in arms),
+        fmean(_active(row[None], idle_w) for row in rows),
         fmean(cores for _, cores in idle),
-        [_check(name, place, plan, arms, idle_w) for place, name in enumerate(names, 1)],
+        [_check(name, plan, rows, idle_w) for name in names],
     )
 
 
@@ -175,6 +175,13 @@ def _plan(executor: Executor, functions: Sequence[Function], arm_s: float) -> di
     return plan
 
 
+def _turns(names: list[str], number: int) -> list[str | None]:
+    """Each round begins with another arm, so that what drifts in a round is nobody's gain."""
+    arms = [None, *names]
+    first = number % len(arms)
+    return arms[first:] + arms[:first]
+
+
 def _order(plan: dict[str, tuple[Function, int]], seed: int) -> Iterator[tuple[str, Function]]:
     """All calls, well mixed; the same in each arm of a round, but for those that are left out."""
     calls = [(name, function) for name, (function, count) in plan.items() for _ in range(count)]
@@ -182,10 +189,10 @@ def _order(plan: dict[str, tuple[Function, int]], seed: int) -> Iterator[tuple[s
     return iter(calls)
 
 
-def _rest(meter: Meter, rest_s: float) -> tuple[float, float]:
+def _rest(meter: Meter) -> tuple[float, float]:
     """Watts and busy cores with nothing to do."""
     began, busy = _read(meter), busy_seconds(PROC) or 0.0
-    time.sleep(rest_s)
+    time.sleep(REST_S)
     ended = _read(meter)
     seconds = ended[0] - began[0]
     return (ended[1] - began[1]) / seconds, max((busy_seconds(PROC) or 0.0) - busy, 0.0) / seconds
@@ -229,10 +236,10 @@ def _active(arm: _Arm, idle_w: float) -> float:
 
 
 def _check(
-    name: str, place: int, plan: dict[str, tuple[Function, int]], arms: list[list[_Arm]], idle_w: float
+    name: str, plan: dict[str, tuple[Function, int]], rows: list[dict[str | None, _Arm]], idle_w: float
 ) -> FunctionCheck:
-    saw = [_active(row[0], idle_w) - _active(row[place], idle_w) for row in arms]
-    said = [row[0].said[name] for row in arms]
+    saw = [_active(row[None], idle_w) - _active(row[name], idle_w) for row in rows]
+    said = [row[None].said[name] for row in rows]
     return FunctionCheck(
         name,
         plan[name][1],

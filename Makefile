@@ -28,6 +28,11 @@ TEST_PACKAGES := stress-ng prometheus pcp snmp snmpd ipmitool openipmi libopenip
 TEST_PROGRAMS := stress-ng prometheus snmpget /usr/sbin/snmpd ipmitool ipmi_sim openssl gcc qemu-system-x86_64 busybox \
 	/usr/lib/pcp/bin/pmcd
 GUEST := .tools/guest
+# What tests of Kubernetes start, built with Go once and kept in the user's cache; PROGRAM=PACKAGE for one real node.
+KUBERNETES_PROGRAMS := etcd kube-apiserver kube-scheduler kwok kube-controller-manager kubelet
+KUBERNETES_NODE := containerd=containerd runc=runc busybox=busybox-static /usr/lib/cni/bridge=containernetworking-plugins \
+	ip=iproute2 openssl=openssl
+KUBERNETES = $(BIN)/python -m wattloom.testing.kubernetes
 SIMGRID_HEADER := /usr/include/simgrid/s4u.hpp
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -44,7 +49,7 @@ help: ## print the targets
 demo: $(VENV)/.stamp-report ## run functions here, compare policies on a ready scenario, write demo-report/
 	$(DEMO)
 
-test: $(VENV)/.stamp-dev tools guest ## run the tests
+test: $(VENV)/.stamp-dev tools guest kubernetes-binaries kubernetes-node-tools ## run the tests
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## check style, format, types and the import contract
@@ -149,6 +154,39 @@ guest: ## get a kernel for the virtual machine of the tests
 			&& dpkg -x linux-image-*.deb . && rm -f linux-image-*.deb); \
 	fi; \
 	ls $(GUEST)/boot/vmlinuz-* >/dev/null 2>&1 || echo "*** NO KERNEL FOR A GUEST: the test with a virtual machine is skipped." >&2
+
+.PHONY: kubernetes kubernetes-node kubernetes-down kubernetes-binaries kubernetes-node-tools
+kubernetes: $(VENV)/.stamp-dev ## start a real Kubernetes here: API server, scheduler, fake nodes (the first time builds it)
+	@$(KUBERNETES) up
+
+kubernetes-node: $(VENV)/.stamp-dev kubernetes-node-tools ## add one real node to it: kubelet and containerd (as root)
+	@$(KUBERNETES) node
+
+kubernetes-down: $(VENV)/.stamp-dev ## end the Kubernetes of `make kubernetes`
+	@$(KUBERNETES) down
+
+.PHONY: differential
+DIFFERENTIAL_CASES ?= 2000
+differential: $(VENV)/.stamp-dev kubernetes-binaries ## compare our filters with kube-scheduler's on 2,000 random pods
+	WATTLOOM_DIFFERENTIAL_CASES=$(DIFFERENTIAL_CASES) $(BIN)/pytest -n 0 -s tests/kubernetes/test_differential.py
+
+# Without Go the tests of Kubernetes are skipped; a build that fails with Go is an error.
+kubernetes-binaries: $(VENV)/.stamp-dev ## build Kubernetes' programs for the tests, once (10 minutes cold)
+	@$(KUBERNETES) binaries $(KUBERNETES_PROGRAMS) >&2 || { code=$$?; [ $$code = 3 ] || exit $$code; \
+		echo "*** KUBERNETES IS MISSING: its tests will be skipped." >&2; }
+
+# Only what is missing, and nothing in its place: containerd of another maker stays.
+kubernetes-node-tools:
+	@missing=; for pair in $(KUBERNETES_NODE); do command -v $${pair%%=*} >/dev/null || missing="$$missing $${pair#*=}"; done; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing$$missing with apt-get"; \
+		export SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive; \
+		apt-get update -qq && apt-get install -y -qq --no-remove --no-install-recommends $$missing >/dev/null 2>&1 || true; \
+	fi; \
+	for pair in $(KUBERNETES_NODE); do command -v $${pair%%=*} >/dev/null || { \
+		echo "*** $${pair%%=*} IS MISSING: no real node of Kubernetes, its test will be skipped." >&2; \
+		echo "*** Install it (Debian: apt-get install $${pair#*=})." >&2; }; done
 
 # SimGrid is a C++ library from the distribution. Without it the benchmark still runs, and says what is missing.
 simgrid:

@@ -9,12 +9,19 @@ import os
 from setuptools import setup
 
 COMPILED_MODULES = [
+    "src/wattloom/cluster/crowd.py",
+    "src/wattloom/cluster/crowds.py",
     "src/wattloom/cluster/fit.py",
     "src/wattloom/cluster/index.py",
     "src/wattloom/cluster/machine.py",
+    "src/wattloom/cluster/matching.py",
     "src/wattloom/cluster/node_class.py",
+    "src/wattloom/cluster/places.py",
     "src/wattloom/cluster/roll.py",
+    "src/wattloom/cluster/rules.py",
     "src/wattloom/cluster/site.py",
+    "src/wattloom/cluster/standing.py",
+    "src/wattloom/cluster/topology.py",
     "src/wattloom/local/books.py",
     "src/wattloom/local/carrying.py",
     "src/wattloom/local/dispatcher.py",

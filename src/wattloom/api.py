@@ -29,6 +29,7 @@ from wattloom.simulation.comparison import Comparison, MachineUse, Row, referenc
 from wattloom.simulation.listing import ScenarioInfo, scenarios
 from wattloom.simulation.log_file import log_writer
 from wattloom.simulation.loop import Simulation
+from wattloom.simulation.pod_names import task_meant
 from wattloom.simulation.replay import Replay
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import Scenario, load_scenario
@@ -208,10 +209,11 @@ def replay(
 def why(task: str, log: str | Path | None = None, progress: Progress | None = None) -> Why:
     """Every decision on a task, laid open; and whether the log still leads to the decisions it holds.
 
-    Without a log, the task is looked for in all journals of this user; in a journal, in all its runs.
+    Without a log, the task is looked for in all journals of this user; in a journal, in all its runs. In the log of a
+    Kubernetes scheduler, `NAMESPACE/POD` is the last pod of that name.
     """
     path = _log_with(task, log)
-    return asking.why(path, task, _recorded_policy(path), progress)
+    return asking.why(path, task_meant(path, task), _recorded_policy(path), progress)
 
 
 def measure(meter: str | Meter = "auto") -> Measurement:

@@ -10,6 +10,7 @@ WattloomError
 ├── TaskError             a call that did not come back: OutcomeUnknown, WorkerLost, TaskTimeout, TaskRejected,
 │                         CannotSend (wattloom.local.errors)
 ├── ExecutorLost          an executor that cannot go on; InitializerFailed (wattloom.local.errors)
+├── ApiError              a Kubernetes API server did not give what was asked for (wattloom.kubernetes.errors)
 ├── EventRefused          the engine was told something impossible; nothing changed
 ├── MissingExtra          an optional dependency is not installed; says what to install
 └── InvariantBroken       a defect of ours: the engine's state contradicts itself

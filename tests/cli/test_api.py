@@ -47,7 +47,7 @@ def test_the_public_names_are_these_and_can_be_had() -> None:
 
 PLURALS = {"meter": "meters", "profile": "profile_cpu", "validate": "validate_attribution"}
 """Groups of commands, and the function that one of them is."""
-NO_FUNCTIONS = {"completion", "demo", "exporter", "top"}
+NO_FUNCTIONS = {"completion", "demo", "exporter", "kubernetes", "top"}
 """For a shell or a screen, or at work until they are stopped: there is no result to return."""
 
 

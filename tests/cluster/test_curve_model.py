@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from wattloom import api
 from wattloom.cluster.catalogue import machines
-from wattloom.cluster.curve_model import LOADS, curve, nearness, shipped
+from wattloom.cluster.curve_model import curve, nearness, shipped
+from wattloom.cluster.curve_shape import LOADS
 from wattloom.cluster.processors import known_processors, maker_of, model_slug, named
 from wattloom.errors import InputError
 
@@ -62,6 +63,19 @@ def test_the_more_the_model_knows_of_a_processor_the_surer_it_is() -> None:
     ]
     widths = [sum(curve(80.0, 500.0, cpu=name).spread) for name in names]
     assert widths[0] < widths[1] < widths[2]
+
+
+@pytest.mark.parametrize("points", [{}, {10.0: 190.0, 50.0: 300.0}])
+def test_the_longer_a_machine_came_after_all_that_were_learned_from_the_less_sure_it_is(
+    points: dict[float, float],
+) -> None:
+    last = shipped().latest
+    widths = [sum(curve(80.0, 500.0, cpu=MILAN, year=last + ahead, points=points).spread) for ahead in (0, 1, 3)]
+    assert widths[0] < widths[1] < widths[2]
+
+
+def test_a_processor_newer_than_the_model_counts_as_ahead_without_a_year() -> None:
+    assert curve(80.0, 500.0, cpu="EPYC 9965").spread == curve(80.0, 500.0, cpu="EPYC 9965", year=2024).spread
 
 
 def test_it_tells_a_machine_of_the_catalogue_better_than_a_straight_line() -> None:

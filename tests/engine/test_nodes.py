@@ -7,7 +7,7 @@ from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Conclude
-from wattloom.testing.builders import ARM, LINEAR, SLEEPER, machine, node, requirements
+from wattloom.testing.builders import ARM, CONCAVE, LINEAR, SLEEPER, machine, node, requirements
 from wattloom.testing.harness import Harness, places
 from wattloom.units import GIB
 
@@ -56,10 +56,7 @@ def test_a_machine_may_be_defined_again_as_it_was_and_not_otherwise_while_nodes_
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        (node("a", cpu=1.0), "node"),
-        (node("a", memory=GIB), "node"),
-        (node("a", ARM), "node"),
-        (node("a", devices={"gpu": 1}), "node"),
+        (node("a", ARM), "node.machine"),
         (node("b"), "node"),
     ],
 )
@@ -67,6 +64,38 @@ def test_a_change_that_what_runs_there_forbids_is_refused(change: Node, field: s
     h = Harness().machine(ARM).node("a")
     h.submit("t", needs=requirements(2.0, 2 * GIB))
     assert h.refused(ev.NodeChanged(h.time, change)).field == field
+
+
+@pytest.mark.parametrize("smaller", [node("a", cpu=1.0), node("a", memory=GIB)])
+def test_a_node_that_becomes_smaller_than_what_runs_there_takes_nothing_more_until_it_drains(smaller: Node) -> None:
+    h = Harness().node("a")
+    h.submit("t", needs=requirements(2.0, 2 * GIB))
+    h.change(smaller)
+    h.submit("next", needs=requirements(0.5, GIB // 2))
+    assert (h.where("t"), h.where("next")) == ("a", None)
+    h.finish("t")
+    assert h.where("next") == "a"
+
+
+def test_a_node_that_loses_a_device_in_use_loses_no_more_than_that() -> None:
+    h = Harness().node("a", devices={"gpu": 2, "fpga": 1})
+    h.submit("both", needs=requirements(1.0, devices={"gpu": 2.0}))
+    h.submit("fpga", needs=requirements(1.0, devices={"fpga": 1.0}))
+    h.change(node("a", devices={"gpu": 1, "nic": 1}))
+    assert h.engine.ledger.index.nodes["a"].devices == ((1000,), (0,))
+    h.submit("next", needs=requirements(1.0, devices={"gpu": 0.5}))
+    h.finish("fpga")
+    assert h.where("next") is None
+    h.finish("both")
+    assert h.where("next") == "a"
+
+
+def test_a_machine_may_be_better_known_while_tasks_run_there() -> None:
+    h = Harness().machine(CONCAVE).node("a")
+    h.submit("t")
+    h.change(node("a", CONCAVE))
+    h.finish("t")
+    assert h.engine.ledger.index.nodes["a"].cls.machine.name == "concave"
 
 
 def test_a_node_without_tasks_may_become_anything() -> None:

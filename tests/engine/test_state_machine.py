@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import ClassVar, Literal
 
 import hypothesis.strategies as st
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
@@ -32,12 +33,32 @@ from wattloom.testing.harness import Harness, nodes_fingerprint
 from wattloom.testing.odd_policies import Hesitant, Lingering, Moody
 from wattloom.units import GIB
 from wattloom.workload.requirements import Requirements
+from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Taint, Toleration, Where
 
 STEPS = st.sampled_from([0.0, 0.0, 0.0, 0.5, 2.0, 7.0, 31.0, 61.0, 400.0])
 PICK = st.integers(0, 50)
 NODE_NAMES = st.sampled_from([f"n{number}" for number in range(6)])
+WEB = (Expression("app", "In", ("web",)),)
+RULES = st.sampled_from(
+    [
+        Where(),
+        Where(ports=(Port(80),)),
+        Where(spread=(Spread("zone", 1, WEB),)),
+        Where(near=(Company("zone", ()),)),
+        Where(apart=(Company("host", WEB),)),
+        Where(terms=(NodeTerm((Expression("host", "In", ("n0", "n1", "zz-big-x86-a")),)),)),
+        Where(tolerations=(Toleration("", "Exists"),)),
+    ]
+)
 NEEDS = st.one_of(
     st.none(),
+    st.builds(
+        Requirements,
+        st.sampled_from([0.5, 1.0]),
+        resources=st.sampled_from([(), (("pods", 1),)]),
+        where=RULES,
+        tags=st.sampled_from([(), (("app", "web"),)]),
+    ),
     st.builds(
         builders.requirements,
         st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.5, 4.0, 8.0]),
@@ -136,7 +157,7 @@ class EngineMachine(RuleBasedStateMachine):
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def draw_node(self, name: str, pick: int, extra: int, asleep: bool) -> Node:
-        return builders.node(
+        drawn = builders.node(
             name,
             MACHINES[pick % len(MACHINES)],
             cpu=(None, None, 2.0, 8.0)[extra % 4],
@@ -144,6 +165,13 @@ class EngineMachine(RuleBasedStateMachine):
             devices={"gpu": 1 + extra % 2} if pick % 2 else None,
             cap_w=(None, None, 45.0)[extra % 3],
             asleep=asleep,
+        )
+        return msgspec.structs.replace(
+            drawn,
+            resources={"pods": 2} if extra % 5 < 3 else {},
+            taints=(Taint("spot"),) if extra % 11 == 0 else (),
+            closed=pick % 13 == 0,
+            own={"host": name} if extra % 7 else {},
         )
 
     @rule(step=STEPS, name=NODE_NAMES, pick=PICK, extra=PICK, asleep=st.booleans())
@@ -226,6 +254,23 @@ class EngineMachine(RuleBasedStateMachine):
             )
         )
         self.accepted.append(name)
+
+    @rule(step=STEPS, name=NODE_NAMES, needs=NEEDS, pick=PICK)
+    def found(self, step: float, name: str, needs: Requirements | None, pick: int) -> None:
+        known = self.some_task(pick, *Stage) if pick % 3 == 0 else None
+        found = known or f"t{len(self.accepted)}"
+        try:
+            self.h.tell(ev.TaskFound(self.later(step), builders.task(found, "f", needs, idempotent=True), name))
+        except EventRefused:
+            return
+        if known is None:
+            self.accepted.append(found)
+
+    @rule(step=STEPS, pick=PICK)
+    def leaving(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, *Stage)
+        if task is not None:
+            self.maybe(ev.TaskLeaving(self.later(step), task))
 
     @rule(step=STEPS, pick=PICK)
     def start(self, step: float, pick: int) -> None:
@@ -378,7 +423,10 @@ class EngineMachine(RuleBasedStateMachine):
         h.cap(None)
         for profile in BIG:
             for zone in "ab":
-                h.node(f"zz-{profile.name}-{zone}", profile, labels={"zone": zone}, devices={"gpu": 4})
+                name = f"zz-{profile.name}-{zone}"
+                big = builders.node(name, profile, labels={"zone": zone}, devices={"gpu": 4})
+                big = msgspec.structs.replace(big, own={"host": name}, resources={"pods": 100})
+                h.tell(ev.NodeJoined(h.time, big))
         for _ in range(400):
             if not h.engine.ledger.tasks:
                 break

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "scenarios": "List, print and describe scenarios.",
     "profile": "Measure what a machine draws at each load; show and compare.",
     "machines": "List the machines of the catalogue; tell curves of others.",
+    "kubernetes": "Schedule pods of a Kubernetes cluster.",
     "completion": "Print the script that completes commands in your shell.",
 }
 """Each command and its line in the help; `wattloom.cli.<name>` holds the command `<name>`."""

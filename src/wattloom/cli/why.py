@@ -30,6 +30,17 @@ WORDS: Final = {
     Reason.CPU: "not enough cores left",
     Reason.MEMORY: "not enough memory left",
     Reason.DEVICES: "its devices are in use",
+    Reason.NO_SUCH_RESOURCE: "lacks a resource the task asks for",
+    Reason.RESOURCE: "not enough left of a resource the task asks for",
+    Reason.CLOSED: "takes nothing new (cordoned)",
+    Reason.TAINT: "has a taint that the task does not tolerate",
+    Reason.AFFINITY: "not what the task's selector or node affinity asks for",
+    Reason.VOLUME: "a volume of the task cannot be had there",
+    Reason.PORT: "a port the task wants is taken",
+    Reason.SPREAD: "tasks of its kind would be spread too unevenly",
+    Reason.COMPANY_MISSING: "tasks it wants to be near are not there",
+    Reason.COMPANY_UNWANTED: "tasks it wants to be apart from are there",
+    Reason.KEPT_AWAY: "tasks there want to be apart from it",
     Reason.NODE_WATTS: "would exceed the node's power cap",
     Reason.TDP: "would exceed the machine's thermal design power",
     Reason.CLUSTER_WATTS: "would exceed the cluster's power cap",
@@ -71,26 +82,39 @@ WORDS: Final = {
     metavar="F",
     help="A log that `wattloom simulate --log` wrote, or a journal. Left out: the journal of yours that has the task.",
 )
+@click.option(
+    "--scheduler",
+    metavar="URL",
+    help="For a pod: the scheduler to ask. Left out: http://127.0.0.1:10262, as kubectl port-forward has it.",
+)
 @click.option("--all", "show_all", is_flag=True, help=f"Show every class of candidates, not the first {MOST_SHOWN}.")
 @as_json
-def why(task: str, log: Path | None, show_all: bool, as_json: bool) -> None:
+def why(task: str, log: Path | None, scheduler: str | None, show_all: bool, as_json: bool) -> None:
     """Say why TASK went where it went, or why it had to wait.
 
     Equal nodes at equal load are one class of candidates. For each class: the forecast the policy saw, what it came to
     in the policy's own measure, and the reason it was taken or not.
+
+    A TASK written NAMESPACE/POD is a pod of Kubernetes: the running scheduler is asked, or its log is read.
 
     \b
     Examples:
       wattloom why 12-7
       wattloom why 12-7 --journal pictures
       wattloom why t1 --log run.log
+      wattloom why default/web-0
+      wattloom why default/web-0 --log decisions.log
     """
     from wattloom import api
     from wattloom.cli.printing import print_json, stdout_kept_for_json
     from wattloom.cli.progress import progress_bar
+    from wattloom.cli.why_asked import ask_scheduler, is_pod
 
-    with progress_bar(f"reading {log.name if log else 'the journal'}") as progress, stdout_kept_for_json(as_json):
-        found = api.why(task, log, progress)
+    if is_pod(task, log, scheduler):
+        found = ask_scheduler(task, scheduler)
+    else:
+        with progress_bar(f"reading {log.name if log else 'the journal'}") as progress, stdout_kept_for_json(as_json):
+            found = api.why(task, log, progress)
     if as_json:
         print_json(found.to_json())
         return
@@ -128,6 +152,8 @@ def _closing(found: "Why") -> list[str]:
             f"{found.task} was {_told(last)}. It is short and of the same shape, so it had no decision of its own: "
             f"ask why {holder} went there, or why the one did that {holder} stood behind."
         ]
+    if last is not None and not found.explanations:
+        return [f"{found.task} was {_told(last)}. More is known to a scheduler that runs with --log."]
     return [] if found.explanations else [f"No decision on {found.task} is recorded."]
 
 

@@ -2,11 +2,12 @@
 
 Owns the learned model (`curve_model.json`), how it is asked, and its spread. It was learned from 745 published
 SPECpower_ssj2008 results to 2021 (SPEC's and their owners', collected in green-coding-solutions/spec-power-raw-data,
-MIT); the file has the model's weights, not the curves. `benchmarks/train_curves.py` makes it. Watts are at the plug.
+MIT); the file has the model's weights, from which the curves nearly follow. `benchmarks/train_curves.py` makes it.
+Watts are at the plug.
 """
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import log
 from typing import Final, Literal
@@ -15,23 +16,19 @@ import msgspec
 import numpy as np
 
 from wattloom.cluster.curve_given import check, ends_of
-from wattloom.cluster.curve_kernel import Kernel, Matrix, Situations, covariance
+from wattloom.cluster.curve_kernel import Kernel, Matrix, Situations, alike
+from wattloom.cluster.curve_shape import FLOOR, INNER, LOADS, Learned, Points, readings, with_points
 from wattloom.cluster.processors import maker_of, named
 
-LOADS: Final = tuple(range(0, 101, 10))
-INNER: Final = 9
-"""Levels between idle and full load."""
-FLOOR: Final = 0.7
-"""Shapes are compared as logarithms of what is drawn above this share of idle, over the same at full load. Machines of
-one processor differ most in how deep they sleep. Of 0, 0.3, 0.5 and 0.7 the best from idle and max on most splits."""
 WITHIN_90: Final = 1.645
 """Standard deviations around the mean that hold 90% of a normal distribution."""
 POINT_ERROR: Final = 1e-7
 """Variance of the logarithm that a given point may have."""
 
 Nearness = Literal["same processor", "same family", "newer than all", "no processor"]
-_LESS_SURE: Final[dict[str, str]] = {"same processor": "same family", "same family": "newer than all"}
-"""Machines that came after all that were learned from: their firmware is newer, even if the processor is known."""
+SOON: Final = 2.0
+"""Years. A machine that came after all that were learned from has newer firmware, even if its processor is known: it is
+as unsure as others were that came up to so long after; later ones have a spread of their own."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -45,8 +42,8 @@ class Spread(msgspec.Struct, frozen=True):
     """How many it was measured on."""
 
 
-class CurveModel(msgspec.Struct, frozen=True):
-    """What was learned."""
+class CurveModel(msgspec.Struct, frozen=True, eq=False):
+    """What was learned. Known by identity, so that what follows from it is worked out once."""
 
     about: str
     kernel: Kernel
@@ -109,7 +106,7 @@ def curve(
     model = model or shipped()
     ends, given, assumed, scale = ends_of(idle_w, full_w, cpu, points or {})
     check(ends, given, year)
-    logs, sure = shape(model, situation(model, ends, cpu, year, maker), nearness(model, cpu), ends, given)
+    logs, sure = shape(model, situation(model, ends, cpu, year, maker), sureness(model, cpu, year), ends, given)
     watts, low, high, spread = _in_watts(ends, logs, sure, given, scale)
     who = named(cpu)
     return Curve(
@@ -140,28 +137,34 @@ def nearness(model: CurveModel, cpu: str | None) -> Nearness:
     return "newer than all" if who.line and who.line in model.lines else "no processor"
 
 
+def sureness(model: CurveModel, cpu: str | None, year: float | None) -> str:
+    """Which of the model's spreads the machine has."""
+    near, years_ahead = nearness(model, cpu), (year or named(cpu).year or 0.0) - model.latest
+    if near == "no processor" or years_ahead <= 0.0:
+        return near
+    return "far ahead" if years_ahead > SOON else "newer than all"
+
+
 def shape(
     model: CurveModel,
     asked: Situations,
-    near: Nearness,
+    sure: str,
     ends: tuple[float, float],
     points: Mapping[float, float],
 ) -> tuple[Matrix, Matrix]:
     """Logarithms, as in `FLOOR`, at 10 ... 90%, and their standard deviations."""
     told = bool(asked.maker[0] >= 0)
     kernel = model.kernel if told else model.kernel.without_maker()
-    packed = model.weights if told else model.weights_without_maker
-    weights = np.frombuffer(packed, dtype="<f4").astype(np.float64).reshape(-1, INNER)
-    mean = np.array(model.mean) + (covariance(asked, _seen(model), kernel) @ weights)[0]
-    sure = _LESS_SURE.get(near, near) if asked.year[0] > model.latest else near
+    between = alike(asked, _seen(model), kernel)
+    loads = sorted(points)
+    if loads:
+        shares = np.array([[(points[load] - ends[0]) / (ends[1] - ends[0]) for load in loads]])
+        logs = with_points(_learned(model, told), between, Points(loads, shares, np.exp(asked.idle[:, None])), kernel)
+    else:
+        weights = _unpacked(model.weights if told else model.weights_without_maker)
+        logs = np.array(model.mean) + (between.trend + between.kin) @ weights
     held = model.spreads[sure if told else f"{sure}, maker unknown"]
-    return through(mean, held, above_floor(ends[0], ends), {load: above_floor(w, ends) for load, w in points.items()})
-
-
-def above_floor(watts: float, ends: tuple[float, float]) -> float:
-    """The logarithm that shapes are compared by."""
-    floor = FLOOR * ends[0]
-    return log((watts - floor) / (ends[1] - floor))
+    return logs[0], left_over(held, loads)
 
 
 def situation(
@@ -176,26 +179,34 @@ def situation(
     return Situations(*(np.array([value]) for value in row))
 
 
-def through(mean: Matrix, held: Spread, idle: float, points: Mapping[float, float]) -> tuple[Matrix, Matrix]:
-    """The mean bent through points (percent: their logarithm), and what spread that leaves."""
+def left_over(held: Spread, loads: Sequence[float]) -> Matrix:
+    """Standard deviations at 10 ... 90% once the watts at `loads` are known."""
     spread = np.array(held.covariance)
-    if not points:
-        return mean, held.alone * np.sqrt(np.diag(spread))
-    reads = np.array([_reading(load) for load in points])
-    ends = np.array([max(0.0, 1.0 - load / 10.0) * idle for load in points])
-    off = np.array(list(points.values())) - ends - reads @ mean
-    gain = spread @ reads.T @ np.linalg.inv(reads @ spread @ reads.T + POINT_ERROR * np.eye(len(off)))
+    if not loads:
+        return held.alone * np.sqrt(np.diag(spread))
+    reads = readings(loads)[:, 1:-1]
+    gain = spread @ reads.T @ np.linalg.inv(reads @ spread @ reads.T + POINT_ERROR * np.eye(len(reads)))
     left = np.diag(spread - gain @ reads @ spread)
-    return mean + gain @ off, held.with_points * np.sqrt(np.maximum(left, 0.0))
+    return held.with_points * np.sqrt(np.maximum(left, 0.0))
 
 
+@lru_cache(maxsize=8)
+def _learned(model: CurveModel, told: bool) -> Learned:
+    seen = _seen(model)
+    if not told:
+        return _learned(model, True)._replace(among=alike(seen, seen, model.kernel.without_maker()))
+    among = alike(seen, seen, model.kernel)
+    logs = np.array(model.mean) + (among.trend + among.kin) @ _unpacked(model.weights)
+    return Learned(among, logs, np.exp(seen.idle[:, None]))
+
+
+@lru_cache(maxsize=8)
 def _seen(model: CurveModel) -> Situations:
     return Situations(*(np.array(model.situations[name]) for name in Situations.__struct_fields__))
 
 
-def _reading(load: float) -> list[float]:
-    """How a point between two levels reads the nine inner ones: by straight interpolation."""
-    return [max(0.0, 1.0 - abs(load / 10.0 - level)) for level in range(1, INNER + 1)]
+def _unpacked(rows: bytes) -> Matrix:
+    return np.frombuffer(rows, dtype="<f4").astype(np.float64).reshape(-1, INNER)
 
 
 def _in_watts(

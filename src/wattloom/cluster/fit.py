@@ -1,11 +1,13 @@
 """Whether a task of some shape fits on nodes of some class at some load, and if not, why.
 
-Owns every check that depends on one node alone: CPU, memory, architecture, labels, devices, watts. The same function
-is asked when candidates are ranked, when a proposal is committed and when a decision is explained.
+Owns every check that holds for all nodes of a site: CPU, memory, what else is counted, architecture, labels, taints,
+devices, watts. The same function is asked when candidates are ranked, when a proposal is committed and when a decision
+is explained. What differs from node to node within a site is `rules`' work.
 """
 
 import msgspec
 
+from wattloom.cluster.matching import refusal
 from wattloom.cluster.node_class import Mode, NodeClass, take_devices
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
@@ -38,13 +40,19 @@ def never(shape: Shape, cls: NodeClass, terms: Terms) -> Reason | None:
     arch = shape.requirements.arch
     if arch and cls.machine.profile.arch not in arch:
         return Reason.ARCHITECTURE
-    if any(cls.labels.get(name) != value for name, value in shape.requirements.labels):
+    if any(name not in cls.own and cls.labels.get(name) != value for name, value in shape.requirements.labels):
         return Reason.LABELS
+    refused = refusal(shape.requirements.where, cls)
+    if refused is not None:
+        return refused
     problems = [_variant_problem(shape, variant, cls) for variant in shape.variants]
     if None not in problems:
         return problems[0]
     if guaranteed(shape, terms) > cls.cpu or shape.memory > cls.memory:
         return Reason.TOO_SMALL
+    for name, amount in shape.resources:
+        if amount > cls.resources.get(name, 0):
+            return Reason.TOO_SMALL if cls.resources.get(name) else Reason.NO_SUCH_RESOURCE
     return _watts_problem(cls, shape.cpu, terms)
 
 
@@ -56,17 +64,27 @@ def now(shape: Shape, variant: Variant, site: Site, terms: Terms) -> Reason | No
 
 
 def room(shape: Shape, variant: Variant, site: Site, terms: Terms) -> Reason | None:
-    """The same for the one task a node is held for."""
+    """The same for the one task a node is held for. Who wants nothing of something fits where too much is taken."""
     cls = site.cls
-    if site.allocated + guaranteed(shape, terms) > cls.cpu:
+    cpu = guaranteed(shape, terms)
+    if cpu and site.allocated + cpu > cls.cpu:
         return Reason.CPU
-    if site.memory + shape.memory > cls.memory:
+    if shape.memory and site.memory + shape.memory > cls.memory:
         return Reason.MEMORY
+    if shape.resources and _lacks_counted(shape, site):
+        return Reason.RESOURCE
     wanted = shape.devices[variant.name]
     if wanted and take_devices(cls, site.devices, wanted) is None:
         return Reason.DEVICES
     asleep = site.mode in (Mode.ASLEEP, Mode.WAKING)
     return _watts_problem(cls, site.demand + shape.cpu, terms, asleep)
+
+
+def _lacks_counted(shape: Shape, site: Site) -> bool:
+    left = {
+        name: amount - taken for (name, amount), taken in zip(site.cls.resources.items(), site.resources, strict=True)
+    }
+    return any(amount > left.get(name, 0) for name, amount in shape.resources)
 
 
 def _watts_problem(cls: NodeClass, demand: int, terms: Terms, asleep: bool = False) -> Reason | None:

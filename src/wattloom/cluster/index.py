@@ -10,14 +10,15 @@ from typing import Final
 
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
-from wattloom.cluster.node_class import ClassKey, DeviceUse, Mode, NodeClass
+from wattloom.cluster.node_class import ClassKey, DeviceUse, Mode, NodeClass, ResourceUse, use_after
 from wattloom.cluster.roll import Roll
 from wattloom.cluster.site import NodeState, Site
+from wattloom.workload.shape import Shape
 
 Rank = tuple[float, float]
 """Cost, then the policy's second key; the node's name decides what is left."""
 Entry = tuple[float, float, int, Site]
-SiteKey = tuple[int, int, int, int, DeviceUse, int]
+SiteKey = tuple[int, int, int, int, DeviceUse, int, ResourceUse]
 
 FRESH_LIMIT: Final = 50_000
 EMPTY_LIMIT: Final = 20_000
@@ -37,9 +38,15 @@ class Index:
         """How many nodes have no curve."""
         self.fresh: list[Site] = []
         """Sites that got their first node, in order; rankings read it from where they stopped."""
+        self.noting: bool = False
+        """Whether every site that gets a node is noted there, since rules tell its nodes apart."""
         self.rankings: dict[int, Ranking] = {}
         self.changes: int = 0
         """Goes up when a class comes or goes, or a forecast changes."""
+        self.roster: int = 0
+        """Goes up when a node comes or goes, or its labels, taints or number change."""
+        self.own_keys: dict[str, int] = {}
+        """Labels that some nodes have of their own, and how many do."""
         self._class_of: dict[ClassKey, NodeClass] = {}
         self._sites: dict[SiteKey, Site] = {}
         self._alive: dict[int, Site] = {}
@@ -50,21 +57,35 @@ class Index:
 
     def add(self, node: Node, machine: Machine) -> NodeState:
         cls = self._class_for(node, machine)
-        state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE)
+        state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE, node.own)
         self.nodes[node.name] = state
         state.number = self.roll.add(node.name)
+        self.roster += 1
+        self._count_own(state, 1)
         self._resize(cls, 1)
         self.place(state)
         return state
 
     def reclassify(self, state: NodeState, node: Node, machine: Machine) -> None:
-        """The node has become one of another class; what is taken of it stays."""
-        self._resize(state.cls, -1)
-        state.cls = self._class_for(node, machine)
-        self._resize(state.cls, 1)
-        if not state.tasks:
-            state.devices = tuple((0,) * count for _, count in state.cls.devices)
-        self.place(state)
+        """The node has become one of another class. Call `place` when what is taken is in that class's order."""
+        old = state.cls
+        self._resize(old, -1)
+        self._count_own(state, -1)
+        cls = self._class_for(node, machine)
+        if (cls.labels, cls.taints, node.own) != (old.labels, old.taints, state.own):
+            self.roster += 1
+        state.cls = cls
+        state.own = node.own
+        self._count_own(state, 1)
+        self._resize(cls, 1)
+
+    def _count_own(self, state: NodeState, by: int) -> None:
+        for key in state.own:
+            count = self.own_keys.get(key, 0) + by
+            if count:
+                self.own_keys[key] = count
+            else:
+                del self.own_keys[key]
 
     def _resize(self, cls: NodeClass, by: int) -> None:
         cls.size += by
@@ -110,33 +131,42 @@ class Index:
         self._resize(state.cls, -1)
         del self.nodes[state.name]
         self.roll.remove(state.name)
+        self._count_own(state, -1)
+        self.roster += 1
 
-    def take(self, state: NodeState, task: str, shape: int, cpu: int, guaranteed: int, memory: int) -> None:
+    def take(self, state: NodeState, task: str, shape: Shape, guaranteed: int) -> None:
         """A task without devices takes its part; the step from site to site is remembered by shape."""
-        state.take(task, cpu, guaranteed, memory)
-        self._step(state, shape)
+        state.take(task, shape.cpu, guaranteed, shape.memory)
+        self._step(state, shape, shape.index, 1)
 
-    def give_back(self, state: NodeState, task: str, shape: int, cpu: int, guaranteed: int, memory: int) -> None:
+    def give_back(self, state: NodeState, task: str, shape: Shape, guaranteed: int) -> None:
         """The inverse of `take`."""
-        state.give_back(task, cpu, guaranteed, memory)
-        self._step(state, -1 - shape)
+        state.give_back(task, shape.cpu, guaranteed, shape.memory)
+        self._step(state, shape, -1 - shape.index, -1)
 
-    def _step(self, state: NodeState, step: int) -> None:
+    def _step(self, state: NodeState, shape: Shape, step: int, sign: int) -> None:
         old = state.site
         assert old is not None
         site = old.steps.get(step)
         if site is None:
+            self.take_counted(state, shape, sign)
             self.place(state)
             site = state.site
             assert site is not None
             old.steps[step] = site
         else:
             self._move(state, old, site)
+            state.resources = site.resources
+
+    def take_counted(self, state: NodeState, shape: Shape, sign: int) -> None:
+        """Take (1) or give back (-1) what is counted beside CPU and memory."""
+        if shape.resources and state.resources:
+            state.resources = use_after(state.cls, state.resources, shape.resources, sign)
 
     def place(self, state: NodeState) -> None:
         """Put the node in the site its present use belongs to."""
         cls = state.cls
-        key = (cls.index, state.demand, state.allocated, state.memory, state.devices, int(state.mode))
+        key = (cls.index, state.demand, state.allocated, state.memory, state.devices, int(state.mode), state.resources)
         site = self._sites.get(key)
         if site is None:
             site = self._new_site(key, cls, state.mode)
@@ -157,6 +187,7 @@ class Index:
         site.enter(state.number)
         if fresh:
             self._alive[site.serial] = site
+        if fresh or self.noting:
             self.fresh.append(site)
             if len(self.fresh) > FRESH_LIMIT:
                 self._trim()
@@ -184,12 +215,13 @@ class Index:
 
     def _new_site(self, key: SiteKey, cls: NodeClass, mode: Mode) -> Site:
         self._serial += 1
-        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.roll)
+        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.roll, key[6])
         self._sites[key] = site
         return site
 
     def _renumber(self) -> None:
         """The roll has given out new numbers."""
+        self.roster += 1
         for site in self._sites.values():
             site.unmark_all()
         for number, name in enumerate(self.roll.at):
@@ -224,6 +256,11 @@ class Ranking:
         self.heap: list[Entry] = []
         self.present: set[int] = set()
         self.ranks: dict[int, Rank | None] = {}
+        self.aside: dict[int, Entry] = {}
+        """Sites that had none of the nodes that were asked for last, by serial."""
+        self.asked_for: int = 0
+        self.roster: int = index.roster
+        """Of which roster the numbers are."""
         self.read: int = len(index.fresh)
         for site in index.sites():
             self._offer(site)
@@ -231,6 +268,8 @@ class Ranking:
     def best(self) -> Site | None:
         """The site with the lowest rank; among equals the one whose first node comes first by name."""
         self.catch_up()
+        if self.aside:
+            self._take_back(-1)
         heap = self.heap
         while heap and not heap[0][3].count:
             self.present.discard(heappop(heap)[2])
@@ -249,6 +288,8 @@ class Ranking:
     def best_where(self, accept: Callable[[Site], bool]) -> Site | None:
         """The first site, by the same rule, that is also acceptable for a reason that no rank knows."""
         self.catch_up()
+        if self.aside:
+            self._take_back(-1)
         aside: list[Entry] = []
         found: Site | None = None
         while self.heap and found is None:
@@ -261,6 +302,41 @@ class Ranking:
         for entry in aside:
             heappush(self.heap, entry)
         return found
+
+    def best_among(self, nodes: int, accept: Callable[[Site], bool] | None = None) -> Site | None:
+        """The same for a site that has one of these nodes; among equals the first such node's name decides.
+
+        Sites that have none are put aside until they get one, or the nodes asked for are others.
+        """
+        self.catch_up()
+        self._take_back(nodes)
+        kept: list[Entry] = []
+        found: Site | None = None
+        first = ""
+        while self.heap and found is None:
+            for entry in self._take_equals():
+                name = entry[3].first_of(nodes)
+                if name is None:
+                    self.aside[entry[2]] = entry
+                    continue
+                kept.append(entry)
+                if (found is None or name < first) and (accept is None or accept(entry[3])):
+                    found, first = entry[3], name
+        for entry in kept:
+            heappush(self.heap, entry)
+        return found
+
+    def _take_back(self, nodes: int) -> None:
+        """What was put aside for want of these nodes counts again."""
+        renumbered = self.roster != self.index.roster
+        gained = nodes & ~self.asked_for
+        self.roster, self.asked_for = self.index.roster, nodes
+        if not self.aside or not (gained or renumbered):
+            return
+        for entry in list(self.aside.values()):
+            if renumbered or entry[3].whole() & gained:
+                del self.aside[entry[2]]
+                heappush(self.heap, entry)
 
     def _take_equals(self) -> list[Entry]:
         """Take out the entries of the lowest rank; empty sites are dropped for good."""
@@ -287,6 +363,8 @@ class Ranking:
         self.read = len(fresh)
 
     def forget_empty(self) -> None:
+        self.heap += self.aside.values()
+        self.aside.clear()
         self.heap = [entry for entry in self.heap if entry[3].count]
         heapify(self.heap)
         self.present = {entry[2] for entry in self.heap}
@@ -294,7 +372,11 @@ class Ranking:
 
     def _offer(self, site: Site) -> None:
         serial = site.serial
-        if not site.count or serial in self.present:
+        if not site.count:
+            return
+        if serial in self.present:
+            if serial in self.aside:
+                heappush(self.heap, self.aside.pop(serial))
             return
         rank = self.rank(site)
         if rank is not None:

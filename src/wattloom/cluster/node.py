@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from wattloom.workload.where import Taint
+
 MOST_DEVICES: Final = 10_000
 """Of one kind, on one node."""
 
@@ -26,6 +28,13 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     cap_w: float | None = None
     """A limit on this node's draw."""
     asleep: bool = False
+    resources: dict[str, int] = {}
+    """Whatever else is counted, and how much of it may be given out."""
+    taints: tuple[Taint, ...] = ()
+    closed: bool = False
+    """Whether nothing new may come here (`unschedulable`)."""
+    own: dict[str, str] = {}
+    """Labels that tell this node from its equals, such as its host name: rules look at them node by node."""
 
     def problem(self) -> tuple[str, str] | None:
         """The first wrong field and what is wrong with it."""
@@ -38,6 +47,11 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         for kind, count in self.devices.items():
             if not 1 <= count <= MOST_DEVICES:
                 return f"devices.{kind}", f"must be between 1 and {MOST_DEVICES}, not {count}"
+        for name, amount in self.resources.items():
+            if amount < 0:
+                return f"resources.{name}", f"must not be negative, not {amount}"
+        if not self.own.keys().isdisjoint(self.labels):
+            return "own", "names a label that is also among the labels"
         if self.cap_w is not None and not 0.0 < self.cap_w < float("inf"):
             return "cap_w", f"must be positive, not {self.cap_w}"
         return None

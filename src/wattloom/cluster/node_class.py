@@ -9,6 +9,7 @@ from typing import Final
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.units import MILLI, millicores
+from wattloom.workload.where import Taint
 
 
 class Mode(IntEnum):
@@ -25,13 +26,39 @@ class Mode(IntEnum):
         return self in (Mode.AWAKE, Mode.HELD)
 
 
-ClassKey = tuple[str, int, int, tuple[tuple[str, str], ...], tuple[tuple[str, int], ...], float | None]
+ClassKey = tuple[
+    str,
+    int,
+    int,
+    tuple[tuple[str, str], ...],
+    tuple[tuple[str, int], ...],
+    float | None,
+    tuple[tuple[str, int], ...],
+    tuple[Taint, ...],
+    bool,
+    tuple[str, ...],
+]
 
 
 class NodeClass:
     """Nodes that only their names and loads tell apart."""
 
-    __slots__ = ("awake", "cap_w", "cpu", "devices", "index", "key", "labels", "machine", "memory", "size")
+    __slots__ = (
+        "awake",
+        "cap_w",
+        "closed",
+        "cpu",
+        "devices",
+        "index",
+        "key",
+        "labels",
+        "machine",
+        "memory",
+        "own",
+        "resources",
+        "size",
+        "taints",
+    )
 
     def __init__(self, index: int, key: ClassKey, machine: Machine) -> None:
         self.index: Final = index
@@ -42,6 +69,12 @@ class NodeClass:
         self.labels: Final = dict(key[3])
         self.devices: Final = key[4]
         self.cap_w: Final = key[5]
+        self.resources: Final = dict(key[6])
+        """Counted amounts, in the order in which nodes say what is taken."""
+        self.taints: Final = key[7]
+        self.closed: Final = key[8]
+        self.own: Final = frozenset(key[9])
+        """Names of labels whose values differ from node to node."""
         self.size: int = 0
         """How many nodes of this class there are."""
         self.awake: int = 0
@@ -58,10 +91,30 @@ class NodeClass:
             tuple(sorted(node.labels.items())),
             tuple(sorted(node.devices.items())),
             node.cap_w,
+            tuple(sorted(node.resources.items())) if node.resources else (),
+            _forbidding(node.taints) if node.taints else (),
+            node.closed,
+            tuple(sorted(node.own)) if node.own else (),
         )
 
     def __repr__(self) -> str:
         return f"<NodeClass {self.index} {self.machine.name} x{self.size}>"
+
+
+def _forbidding(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """Those that keep tasks away, in order; what is only preferred makes no difference."""
+    kept = {(taint.key, taint.value, taint.effect): taint for taint in taints if taint.effect != "PreferNoSchedule"}
+    return tuple(kept[key] for key in sorted(kept))
+
+
+ResourceUse = tuple[int, ...]
+"""What is in use of each counted resource, in the class's order."""
+
+
+def use_after(cls: NodeClass, used: ResourceUse, wanted: tuple[tuple[str, int], ...], sign: int) -> ResourceUse:
+    """What is in use when a task has taken (1) or given back (-1) its part of what the class has."""
+    amounts = dict(wanted)
+    return tuple([taken + sign * amounts.get(name, 0) for name, taken in zip(cls.resources, used, strict=True)])
 
 
 DeviceUse = tuple[tuple[int, ...], ...]

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Final
 
-from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass
+from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass, ResourceUse
 from wattloom.cluster.roll import Roll
 
 MICRO = 1_000_000
@@ -22,6 +22,7 @@ class Site:
     __slots__ = (
         "_heap",
         "_pages",
+        "_whole",
         "allocated",
         "cls",
         "count",
@@ -30,6 +31,7 @@ class Site:
         "memory",
         "microwatts",
         "mode",
+        "resources",
         "roll",
         "serial",
         "steps",
@@ -45,6 +47,7 @@ class Site:
         devices: DeviceUse,
         mode: Mode,
         roll: Roll,
+        resources: ResourceUse = (),
     ) -> None:
         self.serial: Final = serial
         self.cls: Final = cls
@@ -55,6 +58,7 @@ class Site:
         self.memory: Final = memory
         self.devices: Final = devices
         self.mode: Final = mode
+        self.resources: Final = resources
         machine = cls.machine
         watts = machine.load(demand)[1]
         if mode == Mode.ASLEEP:
@@ -67,6 +71,8 @@ class Site:
         self.roll: Final = roll
         self._pages: dict[int, int] = {}
         """Who is here, a bit for each node's number, by pages of so many."""
+        self._whole: int = -1
+        """The same as one number, once somebody has asked for it; -1: nobody has."""
         self._heap: list[int] = []
         """The pages in order, with some that have become empty."""
         self.steps: dict[int, Site] = {}
@@ -85,6 +91,19 @@ class Site:
             mask = pages[page]
         return roll.at[page * PAGE + (mask & -mask).bit_length() - 1]
 
+    def whole(self) -> int:
+        """Who is here, as one set."""
+        if self._whole < 0:
+            self._whole = 0
+            for page, mask in self._pages.items():
+                self._whole |= mask << page * PAGE
+        return self._whole
+
+    def first_of(self, among: int) -> str | None:
+        """The first node by name that is also among these; None: none is. The roll must not be stale."""
+        both = self.whole() & among
+        return self.roll.at[(both & -both).bit_length() - 1] if both else None
+
     def members(self) -> list[str]:
         """All nodes, by name."""
         at = self.roll.at
@@ -98,6 +117,8 @@ class Site:
     def leave(self, number: int) -> None:
         self.count -= 1
         self._pages[number // PAGE] ^= 1 << number % PAGE
+        if self._whole >= 0:
+            self._whole ^= 1 << number
 
     def mark(self, number: int) -> None:
         """Note who is here, by number."""
@@ -107,11 +128,14 @@ class Site:
             heappush(self._heap, page)
             mask = 0
         self._pages[page] = mask | 1 << number % PAGE
+        if self._whole >= 0:
+            self._whole |= 1 << number
 
     def unmark_all(self) -> None:
         """The numbers are about to change."""
         self._pages.clear()
         self._heap.clear()
+        self._whole = -1
 
     def __repr__(self) -> str:
         return f"<Site {self.cls.machine.name} demand={self.demand} x{self.count} {self.mode.name.lower()}>"
@@ -129,13 +153,16 @@ class NodeState:
         "mode",
         "name",
         "number",
+        "over",
+        "own",
+        "resources",
         "site",
         "sleep_at",
         "tasks",
         "timer_at",
     )
 
-    def __init__(self, name: str, cls: NodeClass, mode: Mode) -> None:
+    def __init__(self, name: str, cls: NodeClass, mode: Mode, own: dict[str, str] | None = None) -> None:
         self.name: Final = name
         self.number: int = -1
         """Its number in the roll."""
@@ -145,6 +172,11 @@ class NodeState:
         self.allocated: int = 0
         self.memory: int = 0
         self.devices: DeviceUse = tuple((0,) * count for _, count in cls.devices)
+        self.resources: ResourceUse = (0,) * len(cls.resources)
+        self.own: dict[str, str] = own or {}
+        """Labels that only this node has."""
+        self.over: bool = False
+        """Whether more may be taken than there is: it was found so, or the node has become smaller."""
         self.tasks: set[str] = set()
         self.sleep_at: float = inf
         """When it is to be sent to sleep if nothing comes; inf: never."""
@@ -152,6 +184,11 @@ class NodeState:
         """When a timer will look whether it sleeps; inf: none will."""
         self.site: Site | None = None
         """None until the index has put it somewhere."""
+
+    def label(self, name: str) -> str | None:
+        """The value of a label, of its own or of its class."""
+        value = self.own.get(name)
+        return value if value is not None else self.cls.labels.get(name)
 
     def take(self, task: str, cpu: int, guaranteed: int, memory: int) -> None:
         self.demand += cpu

@@ -88,6 +88,10 @@ class _Submitted(_Moment, gc=False):
     task: _Named
 
 
+class _Found(_Submitted, gc=False):
+    node: str
+
+
 class _Defined(_Moment, gc=False):
     function: dict[str, Any]
 
@@ -158,6 +162,7 @@ class Stories:
         self._events: Final[dict[bytes, _Taker]] = {
             b"task-submitted": self._submitted,
             b"task-orphaned": self._submitted,
+            b"task-found": self._found,
             b"task-started": self._on(_OfTask, self._started),
             b"task-finished": self._on(_Finished, self._finished),
             b"task-failed": self._on(_Failed, self._failed),
@@ -211,6 +216,16 @@ class Stories:
         self.time = event.time
         name = event.task.id
         self.by_task[name] = self.open[name] = Story(name, event.task.function, event.time, line)
+
+    def _found(self, line: bytes) -> None:
+        """It runs on a node already: also one that was never submitted here."""
+        event = _FOUND.decode(line)
+        if event.task.id not in self.open:
+            self._submitted(line)
+        self.time = event.time
+        story = self.open[event.task.id]
+        story.attempt, story.node = story.attempt + 1, event.node
+        story.on_node, story.placed, story.started = True, event.time, event.time
 
     def _started(self, event: _OfTask) -> None:
         if (story := self.open.get(event.task)) is not None:
@@ -283,3 +298,4 @@ class Stories:
 
 
 _SUBMITTED: Final = msgspec.json.Decoder(_Submitted)
+_FOUND: Final = msgspec.json.Decoder(_Found)

@@ -12,7 +12,6 @@ from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import MICRO, Site
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import PolicyError
-from wattloom.policies.by_name import has_room
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
@@ -40,14 +39,16 @@ class ExecCapacity(Policy):
             cost = watts - limits[node.cls] if watts is not None else _unmeasured(node.site, limits[node.cls])
             if cost > least or (cost == least and chosen and name > chosen):
                 continue
-            if has_room(shape, node.site, view):
+            if view.takes(shape, node):
                 chosen, least = name, cost
         return Proposal(chosen, least) if chosen else Refusal(view.why_none(shape))
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         """Watts left on the site's best node, negative because more are better."""
         limit = _limit(site.cls)
-        readings = [view.readings.expected(name) for name in site.members()]
+        nodes, allowed = view.nodes(), view.allowed(ask.shape)
+        members = [name for name in site.members() if allowed >> nodes[name].number & 1]
+        readings = [view.readings.expected(name) for name in members or site.members()]
         least = min(watts - limit if watts is not None else _unmeasured(site, limit) for watts in readings)
         return least if least < inf else Unknown("neither a meter nor a power curve says what is left")
 

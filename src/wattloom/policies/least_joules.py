@@ -112,7 +112,7 @@ class LeastJoules(Policy):
         wait = self._wait(ask, site, cost, view)
         if wait is not None:
             return wait
-        return Proposal(site.first(), cost if cost < SLOW_TIER else self._known_joules(shape, site, view))
+        return Proposal(view.first(shape, site), cost if cost < SLOW_TIER else self._known_joules(shape, site, view))
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         if outlook.unknown is not None:

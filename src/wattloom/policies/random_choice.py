@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
-from wattloom.policies.by_name import has_room, nodes_with_room
+from wattloom.policies.by_name import nodes_with_room
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
@@ -36,7 +36,7 @@ class RandomChoice(Policy):
         # Drawing again until one has room is as fair as drawing among those that have, and seldom takes many draws.
         for lot in lots if names else ():
             name = names[lot % len(names)]
-            if has_room(shape, nodes[name].site, view):
+            if view.takes(shape, nodes[name]):
                 return Proposal(name, 0.0)
         fitting = [name for _, name in nodes_with_room(shape, view)]
         return Proposal(fitting[last % len(fitting)], 0.0) if fitting else Refusal(view.why_none(shape))

@@ -25,4 +25,4 @@ class RoundRobin(Policy):
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         """Nodes that come before it in the turn."""
-        return float(steps_to(site, view, after=view.last_node))
+        return float(steps_to(ask.shape, site, view, after=view.last_node))

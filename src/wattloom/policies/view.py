@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from math import inf
 from typing import Final, Protocol
 
-from wattloom.cluster.index import Index, Rank
+from wattloom.cluster.index import Index, Rank, Ranking
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
+from wattloom.cluster.rules import Rules
 from wattloom.cluster.site import NodeState, Site
+from wattloom.cluster.topology import EVERY
 from wattloom.policies.answers import Proposal, Refusal
 from wattloom.prediction.outlook import Outlook, Outlooks
 from wattloom.prediction.readings import Readings
@@ -41,7 +43,7 @@ class Ranker(Protocol):
 class View:
     """The cluster, read only."""
 
-    def __init__(self, index: Index, outlooks: Outlooks, readings: Readings) -> None:
+    def __init__(self, index: Index, outlooks: Outlooks, readings: Readings, rules: Rules) -> None:
         self.time: float = 0.0
         self.cap_microwatts: int | None = None
         """Limit on the whole cluster's draw."""
@@ -52,6 +54,8 @@ class View:
         self.queued: int = 0
         """Tasks ready to run that have no place."""
         self._index: Final = index
+        self._rules: Final = rules
+        self._among: int = EVERY
         self._runs_on: dict[int, list[tuple[NodeClass, float]]] = {}
         self._runs_on_at: int = -1
         self._outlooks: Final = outlooks
@@ -72,6 +76,50 @@ class View:
         """The same without the cluster's power cap: what depends on shape and site alone."""
         return self._outlooks.at(shape, site)
 
+    def allowed(self, shape: Shape) -> int:
+        """The nodes that rules let the shape go to, as a set (see `cluster.topology`); `EVERY`: there are no rules.
+
+        Nodes of one site may differ in this: `first` knows, a site does not.
+        """
+        return self._rules.allowed(shape) & self._among if self._rules.active else self._among
+
+    def look_among(self, nodes: int) -> None:
+        """Until told otherwise only these nodes are there to choose from: somebody else has chosen them, by rules of
+        their own. `EVERY`: all are. Numbers are those after `settle`."""
+        self._among = nodes
+        if nodes != EVERY:
+            self._index.noting = True
+
+    def settle(self) -> int:
+        """Give every node its number. The answer goes up whenever numbers may be others than before."""
+        if self._index.roll.stale:
+            self._index.roll.settle()
+        return self._index.roster
+
+    def first(self, shape: Shape, site: Site) -> str:
+        """The first node of the site, by name, that rules let the shape go to. Only for a site that `fitting` or
+        `cheapest` has named."""
+        allowed = self.allowed(shape)
+        if allowed == EVERY:
+            return site.first()
+        name = site.first_of(allowed)
+        return name if name is not None else site.first()
+
+    def takes(self, shape: Shape, node: NodeState) -> bool:
+        """Whether this node could be given a task of the shape now."""
+        site = node.site
+        if site is None or not isinstance(self.outlook(shape, site), Outlook):
+            return False
+        return self.allowed(shape) >> node.number & 1 == 1
+
+    def refusal(self, shape: Shape, node: NodeState) -> Reason | None:
+        """Which rule is held against this node, room or not; None: none is."""
+        return self._rules.why(shape, node) if self._rules.active else None
+
+    def verdicts(self, shape: Shape) -> list[tuple[Reason, int]]:
+        """Rule by rule, the nodes that it lets the shape go to."""
+        return self._rules.verdicts(shape) if self._rules.active else []
+
     def cost(self, shape: Shape, site: Site) -> float:
         """The cost a ranking has kept for this site; 0 where nothing was ranked."""
         ranking = self._index.rankings.get(shape.index)
@@ -79,8 +127,11 @@ class View:
         return 0.0 if rank is None else rank[0]
 
     def fitting(self, shape: Shape) -> Iterator[tuple[Site, Outlook]]:
-        """Every site that has room for the shape now, with the outlook there."""
+        """Every site that has room for the shape now, on a node it may go to, with the outlook there."""
+        allowed = self.allowed(shape)
         for site, outlook in self._outlooks.with_room(shape, self._index.sites()):
+            if allowed != EVERY and not site.whole() & allowed:
+                continue
             if self.cap_microwatts is None or isinstance(self.outlook(shape, site), Outlook):
                 yield site, outlook
 
@@ -89,18 +140,34 @@ class View:
         site = self.cheapest(shape, ranker)
         if site is None:
             return Refusal(self.why_none(shape))
-        if self.cap_microwatts is None:
+        if self.cap_microwatts is None and self.allowed(shape) == EVERY:
             return Proposal(site.first(), self._index.rankings[shape.index].least)
-        return Proposal(site.first(), self.cost(shape, site))
+        return Proposal(self.first(shape, site), self.cost(shape, site))
 
     def cheapest(self, shape: Shape, ranker: Ranker) -> Site | None:
         """The site of lowest rank; the same rule."""
-        ranking = self._index.rankings.get(shape.index)
-        if ranking is None:
-            ranking = self._index.rank_by(shape.index, lambda site: ranker.rank(shape, site, self))
+        ranking = self._ranking(shape, ranker)
+        allowed = self.allowed(shape)
+        if allowed != EVERY:
+            return self._cheapest_among(shape, ranking, allowed)
         if self.cap_microwatts is None:
             return ranking.best()
         return ranking.best_where(lambda site: isinstance(self.outlook(shape, site), Outlook))
+
+    def rank(self, shape: Shape, site: Site, ranker: Ranker) -> Rank | None:
+        """The rank of one site; the same rule."""
+        return self._ranking(shape, ranker).rank(site)
+
+    def _ranking(self, shape: Shape, ranker: Ranker) -> Ranking:
+        ranking = self._index.rankings.get(shape.index)
+        if ranking is None:
+            ranking = self._index.rank_by(shape.index, lambda site: ranker.rank(shape, site, self))
+        return ranking
+
+    def _cheapest_among(self, shape: Shape, ranking: Ranking, allowed: int) -> Site | None:
+        if self.cap_microwatts is None:
+            return ranking.best_among(allowed)
+        return ranking.best_among(allowed, lambda site: isinstance(self.outlook(shape, site), Outlook))
 
     def sites(self) -> list[Site]:
         return self._index.sites()
@@ -135,10 +202,16 @@ class View:
         """Why no site can take this shape now, in one word."""
         if not self._index.nodes:
             return Reason.NO_NODES
+        allowed = self.allowed(shape)
         ever = False
+        barred: Reason | None = None
         for site in self._index.sites():
-            if self._outlooks.never(shape, site) is None:
-                ever = True
-                if self.cap_microwatts is not None and isinstance(self._outlooks.at(shape, site), Outlook):
-                    return Reason.POWER_UNKNOWN if self._index.unknown_power else Reason.CLUSTER_WATTS
-        return Reason.NO_ROOM if ever else Reason.NEVER_FITS
+            if self._outlooks.never(shape, site) is not None:
+                continue
+            if allowed != EVERY and not site.whole() & allowed:
+                barred = barred or self.refusal(shape, self._index.nodes[site.first()])
+                continue
+            ever = True
+            if self.cap_microwatts is not None and isinstance(self._outlooks.at(shape, site), Outlook):
+                return Reason.POWER_UNKNOWN if self._index.unknown_power else Reason.CLUSTER_WATTS
+        return Reason.NO_ROOM if ever else barred or Reason.NEVER_FITS

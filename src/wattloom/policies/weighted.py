@@ -42,10 +42,10 @@ class Weighted(Policy):
             weight = self._weight(ask)
             scores = {pair: _score(pair, weight, scale) for pair in known}
             least = min(scores.values())
-            names = [site.first() for pair, score in scores.items() if score == least for site in known[pair]]
-            return Proposal(min(names), least)
+            best = [site for pair, score in scores.items() if score == least for site in known[pair]]
+            return Proposal(min(view.first(ask.shape, site) for site in best), least)
         if unknown:
-            return Proposal(min(site.first() for site in unknown), inf)
+            return Proposal(min(view.first(ask.shape, site) for site in unknown), inf)
         return Refusal(view.why_none(ask.shape))
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Final
 
 from wattloom.cluster.machine import Machine
-from wattloom.cluster.node_class import Mode, NodeClass
+from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import MICRO, NodeState
 from wattloom.errors import EventRefused
@@ -18,7 +18,7 @@ from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Evict
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.placing import BACK_OFF_MOST_S, Placing
-from wattloom.scheduling.state import Order, Stage, TaskRecord
+from wattloom.scheduling.state import NOBODY, Order, Stage, TaskRecord
 from wattloom.scheduling.timers import LATEST_S
 from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
@@ -40,6 +40,8 @@ class Engine(Placing):
             ev.CapChanged: self._cap_changed,
             ev.TaskSubmitted: self._task_submitted,
             ev.TaskOrphaned: self._task_orphaned,
+            ev.TaskFound: self._task_found,
+            ev.TaskLeaving: self._task_leaving,
             ev.TaskStarted: self._task_started,
             ev.TaskFinished: self._task_finished,
             ev.TaskFailed: self._task_failed,
@@ -98,6 +100,8 @@ class Engine(Placing):
         if node.asleep and not machine.can_sleep:
             raise EventRefused("node.asleep", f"{node.machine} cannot sleep")
         self.ledger.nodes[node.name] = node
+        if node.own:
+            self.ledger.mind_the_rules()
         self._freed(self.ledger.index.add(node, machine))
 
     def _node_changed(self, event: ev.NodeChanged) -> None:
@@ -109,13 +113,11 @@ class Engine(Placing):
             raise EventRefused("node.machine", f"{node.machine} was not defined")
         if state.mode in (Mode.WAKING, Mode.ASLEEP) and not machine.can_sleep:
             raise EventRefused("node.machine", f"{node.machine} cannot sleep, and {node.name} is not awake")
-        key = NodeClass.key_of(node, machine)
-        if state.tasks and (node.machine != state.cls.machine.name or key[4] != state.cls.devices):
-            raise EventRefused("node", "machine and devices cannot change while tasks are on the node")
-        if state.tasks and (state.allocated > key[1] or state.memory > key[2]):
-            raise EventRefused("node", "has more in use than it would have left")
-        ledger.nodes[node.name] = node
-        ledger.index.reclassify(state, node, machine)
+        if state.tasks and machine.profile.arch != state.cls.machine.profile.arch:
+            raise EventRefused("node.machine", "its architecture cannot change while tasks are on the node")
+        if node.own:
+            ledger.mind_the_rules()
+        ledger.change_node(state, node, machine)
         self._unblock_power()
         self._freed(state)
 
@@ -137,8 +139,11 @@ class Engine(Placing):
 
     def _node_awake(self, event: ev.NodeAwake) -> None:
         node = self._node(event.node)
-        if node.mode in (Mode.AWAKE, Mode.HELD):
+        if node.mode.is_awake:
             raise EventRefused("node", f"{event.node} is awake already")
+        self._woke(node)
+
+    def _woke(self, node: NodeState) -> None:
         self.ledger.set_mode(node, Mode.AWAKE)
         for task in sorted((self.ledger.tasks[task] for task in node.tasks), key=_by_order):
             self._emit_place(task, node)
@@ -215,7 +220,49 @@ class Engine(Placing):
         """It had a place, so what it came after has finished; and it may have run to its end."""
         self._lost(self._accept(event.task), event.message)
 
-    def _accept(self, task: Task) -> TaskRecord:
+    def _task_found(self, event: ev.TaskFound) -> None:
+        """It is where it is: nobody is asked."""
+        node = self._node(event.node)
+        record = self.ledger.tasks.get(event.task.id)
+        if record is None:
+            record = self._accept(event.task, found=True)
+        elif record.started or record.stage in (Stage.BEHIND, Stage.CANCELLING):
+            raise EventRefused("task", f"{record.name} is on {record.node} already")
+        else:
+            self._take_out(record)
+        if not node.mode.is_awake:
+            self._woke(node)
+        self.ledger.found(record, node)
+        record.attempt += 1
+        record.started = True
+        record.reason = None
+        record.stage = Stage.RUNNING
+        if self._readings:
+            self.ledger.readings.placed(node.name, record.name, record.task.function)
+
+    def _take_out(self, record: TaskRecord) -> None:
+        """Out of the queue, off the node it was meant for, or whatever it waits for."""
+        if record.stage in (Stage.ASSIGNED, Stage.PLACED):
+            self._release(record)
+        elif record.stage == Stage.QUEUED:
+            self.ledger.view.queued -= 1
+            record.stage = Stage.HELD_BACK
+            self.queue.unblock(self.queue.lanes[record.shape.index])
+        record.stage = Stage.HELD_BACK
+        record.epoch += 1
+        record.after = NOBODY
+        if self._held or self._first is not None:
+            self._unhold(record)
+
+    def _task_leaving(self, event: ev.TaskLeaving) -> None:
+        record = self.ledger.tasks.get(event.task)
+        if record is None or record.home is None:
+            raise EventRefused("task", f"{event.task} is not on a node")
+        if record.leaving:
+            raise EventRefused("task", f"{event.task} is leaving already")
+        self.ledger.leaving(record)
+
+    def _accept(self, task: Task, found: bool = False) -> TaskRecord:
         ledger = self.ledger
         _refuse(task_problem(task), "task")
         if task.function not in ledger.functions:
@@ -223,7 +270,7 @@ class Engine(Placing):
         name = task.id
         if name in ledger.tasks or name in ledger.ended:
             raise EventRefused("task.id", f"{name} was submitted before")
-        if task.after:
+        if task.after and not found:
             for other in task.after:
                 if other not in ledger.tasks and other not in ledger.ended:
                     raise EventRefused("task.after", f"{other} is not known")

@@ -76,6 +76,22 @@ class TaskOrphaned(Event, frozen=True, tag="task-orphaned"):
     message: str = ""
 
 
+class TaskFound(Event, frozen=True, tag="task-found"):
+    """A task that runs on a node already, placed by somebody else or in an earlier life.
+
+    It takes its part without being asked, also beyond what is free. One that still waits here has its place by that.
+    """
+
+    task: Task
+    node: str
+
+
+class TaskLeaving(Event, frozen=True, tag="task-leaving"):
+    """It is being removed from its node: it still takes its part, but no longer counts where tasks are to be spread."""
+
+    task: str
+
+
 class TaskStarted(Event, frozen=True, tag="task-started"):
     task: str
     attempt: int
@@ -183,6 +199,8 @@ AnyEvent = (
     | CapChanged
     | TaskSubmitted
     | TaskOrphaned
+    | TaskFound
+    | TaskLeaving
     | TaskStarted
     | TaskFinished
     | TaskFailed

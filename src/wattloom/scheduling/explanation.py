@@ -52,7 +52,7 @@ class Explanation(msgspec.Struct, frozen=True):
 def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
     """Ask the policy as the engine would, and lay open every class of candidates, best first."""
     node, reason = _answer(ask, view, policy)
-    found = sorted(((site, _candidate(ask, site, view, policy)) for site in view.sites()), key=_order)
+    found = sorted(_candidates(ask, view, policy), key=_order)
     task = ask.task
     return Explanation(
         task.id,
@@ -79,13 +79,15 @@ def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason]:
     if state is None or state.site is None:
         return None, Reason.BAD_PROPOSAL
     outlook = view.outlook(ask.shape, state.site)
-    return (answer.node, Reason.TAKEN) if isinstance(outlook, Outlook) else (None, outlook)
+    reason = view.refusal(ask.shape, state) if isinstance(outlook, Outlook) else outlook
+    return (answer.node, Reason.TAKEN) if reason is None else (None, reason)
 
 
 def _verdicts(found: list[tuple[Site, Candidate]], node: str | None, view: View, policy: Policy) -> list[Candidate]:
     """The taken site says so, and its equals that they came second."""
     state = view.nodes().get(node) if node is not None else None
-    best = next((candidate for site, candidate in found if state is not None and state.site is site), None)
+    here = [candidate for site, candidate in found if state is not None and state.site is site]
+    best = next((candidate for candidate in here if candidate.forecast is not None), None)
     equal = Reason.TIE if _goes_by_cost(found, policy) else None
     result: list[Candidate] = []
     for _, candidate in found:
@@ -103,8 +105,37 @@ def _goes_by_cost(found: list[tuple[Site, Candidate]], policy: Policy) -> bool:
     return isinstance(policy, RankingPolicy) or any(candidate.cost for _, candidate in found)
 
 
-def _candidate(ask: Ask, site: Site, view: View, policy: Policy) -> Candidate:
-    outlook = view.outlook(ask.shape, site)
+def _candidates(ask: Ask, view: View, policy: Policy) -> list[tuple[Site, Candidate]]:
+    """Equal nodes at the same load, and those of them apart that a rule is held against."""
+    verdicts = view.verdicts(ask.shape)
+    found: list[tuple[Site, Candidate]] = []
+    for site in view.sites():
+        outlook = view.outlook(ask.shape, site)
+        parts = (
+            _parts(site, verdicts) if verdicts and isinstance(outlook, Outlook) else [(None, site.count, site.first())]
+        )
+        for reason, count, first in parts:
+            known = outlook if reason is None else reason
+            found.append((site, _candidate(ask, site, count, first, known, view, policy)))
+    return found
+
+
+def _parts(site: Site, verdicts: list[tuple[Reason, int]]) -> list[tuple[Reason | None, int, str]]:
+    """The site's nodes by the first rule that is held against them, how many there are, and the first of them."""
+    parts: list[tuple[Reason | None, int, str]] = []
+    left = site.whole()
+    for reason, fits in verdicts:
+        if left & ~fits:
+            parts.append((reason, (left & ~fits).bit_count(), site.first_of(left & ~fits) or ""))
+            left &= fits
+    if left:
+        parts.append((None, left.bit_count(), site.first_of(left) or ""))
+    return parts
+
+
+def _candidate(
+    ask: Ask, site: Site, count: int, first: str, outlook: Outlook | Reason, view: View, policy: Policy
+) -> Candidate:
     reason, cost, variant, forecast = Reason.DEARER, None, "", None
     if isinstance(outlook, Outlook):
         variant, forecast = outlook.variant.name, outlook.forecast
@@ -119,8 +150,8 @@ def _candidate(ask: Ask, site: Site, view: View, policy: Policy) -> Candidate:
         reason = outlook
     return Candidate(
         machine=site.cls.machine.name,
-        nodes=site.count,
-        first=site.first(),
+        nodes=count,
+        first=first,
         cores_in_use=site.demand / MILLI,
         cores=site.cls.cpu / MILLI,
         mode=Mode(site.mode).name.lower(),

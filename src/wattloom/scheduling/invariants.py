@@ -38,6 +38,9 @@ def _nodes_hold_what_their_tasks_take(engine: Engine) -> None:
         _require(node.demand == sum(r.shape.cpu for r in records), f"{name}: demand is not its tasks'")
         _require(node.allocated == sum(r.guaranteed for r in records), f"{name}: allocation is not its tasks'")
         _require(node.memory == sum(r.shape.memory for r in records), f"{name}: memory is not its tasks'")
+        for (resource, _), taken in zip(node.cls.resources.items(), node.resources, strict=True):
+            wanted = sum(dict(r.shape.resources).get(resource, 0) for r in records)
+            _require(taken == wanted, f"{name}: {resource} is not its tasks'")
         for kind, use in enumerate(node.devices):
             for device, used in enumerate(use):
                 taken = sum(r.devices[kind][device] for r in records if r.devices)
@@ -46,8 +49,14 @@ def _nodes_hold_what_their_tasks_take(engine: Engine) -> None:
 
 def _nothing_is_over_capacity(engine: Engine) -> None:
     for name, node in engine.ledger.index.nodes.items():
-        _require(0 <= node.allocated <= node.cls.cpu, f"{name} has more CPU given out than it has")
-        _require(0 <= node.memory <= node.cls.memory, f"{name} has more memory given out than it has")
+        _require(bool(node.tasks) or not node.over, f"{name} has nothing on it, and yet may have too much")
+        _require(node.allocated >= 0 and node.memory >= 0, f"{name} was given back more than was taken")
+        if not node.over:
+            _require(node.allocated <= node.cls.cpu, f"{name} has more CPU given out than it has")
+            _require(node.memory <= node.cls.memory, f"{name} has more memory given out than it has")
+            there = node.cls.resources.values()
+            fits = all(taken <= amount for taken, amount in zip(node.resources, there, strict=True))
+            _require(fits, f"{name} has more of a resource given out than it has")
         used = [share for use in node.devices for share in use]
         _require(all(0 <= share <= MILLI for share in used), f"{name} has a device given out twice")
         _require(not (node.tasks and node.mode == Mode.ASLEEP), f"{name} is asleep with tasks")
@@ -62,8 +71,8 @@ def _the_index_knows_every_node(engine: Engine) -> None:
         site = node.site
         if site is None:
             raise InvariantBroken(f"{name} is in no site")
-        same = (site.demand, site.allocated, site.memory, site.devices, site.mode, site.cls) == (
-            node.demand, node.allocated, node.memory, node.devices, node.mode, node.cls,
+        same = (site.demand, site.allocated, site.memory, site.devices, site.mode, site.cls, site.resources) == (
+            node.demand, node.allocated, node.memory, node.devices, node.mode, node.cls, node.resources,
         )  # fmt: skip
         _require(same, f"{name} is in a site that is not its own")
         _require(name in site.members(), f"{name} cannot be found in its site")

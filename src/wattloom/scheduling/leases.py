@@ -26,7 +26,10 @@ class Leases:
 
     def open(self, record: TaskRecord, node: NodeState, outlook: Outlook, time: float) -> None:
         """The policy has placed a task: if it is short and free to follow, others may follow it."""
-        if outlook.alone <= 0.0 or outlook.seconds > self._ahead_s or record.shape.waits:
+        shape = record.shape
+        if outlook.alone <= 0.0 or outlook.seconds > self._ahead_s or shape.waits:
+            return
+        if shape.requirements.where is not None:  # rules look at where each of its tasks is
             return
         lease = Lease(record, node, outlook, time + self._seconds)
         record.lease = lease

@@ -12,9 +12,11 @@ from wattloom.cluster.fit import Terms
 from wattloom.cluster.index import Index
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
-from wattloom.cluster.node_class import Mode, return_devices, take_devices
+from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass, return_devices, take_devices, use_after
 from wattloom.cluster.reasons import Reason
+from wattloom.cluster.rules import Rules
 from wattloom.cluster.site import MICRO, NodeState, Site
+from wattloom.cluster.topology import EVERY
 from wattloom.energy.used import Used
 from wattloom.policies.view import View
 from wattloom.prediction.intensity import Intensities
@@ -49,8 +51,9 @@ class Ledger:
         self.runtimes: Final = RunTimes()
         self.intensities: Final = Intensities()
         self.readings: Final = Readings()
+        self.rules: Final = Rules(self.index)
         self.outlooks: Final = Outlooks(self.runtimes, terms, self.intensities)
-        self.view: Final = View(self.index, self.outlooks, self.readings)
+        self.view: Final = View(self.index, self.outlooks, self.readings, self.rules)
         self.machines: dict[str, Machine] = {}
         self.functions: dict[str, Function] = {}
         self.nodes: dict[str, Node] = {}
@@ -101,9 +104,17 @@ class Ledger:
             self._shapes_made += 1
             self._shape_of[key] = shape
             self.shapes[shape.index] = shape
+            if requirements.where is not None or requirements.tags:
+                self.mind_the_rules()
         if task.requirements is None:
             self._usual_shape[usual] = shape
         return shape
+
+    def mind_the_rules(self) -> None:
+        """A task or a node has come for which it matters who is where."""
+        if not self.rules.active:
+            placed = [(record.shape, record.home, record.leaving) for record in self.tasks.values()]
+            self.rules.activate([(shape, node, leaving) for shape, node, leaving in placed if node is not None])
 
     @property
     def too_many_shapes(self) -> bool:
@@ -117,6 +128,7 @@ class Ledger:
             self.outlooks.drop(shape)
             self.view.usual_cost.pop(shape.index, None)
         self._shape_of = {key: shape for key, shape in self._shape_of.items() if shape.live}
+        self.rules.forget(idle)
         self._usual_shape.clear()
         self._most_shapes = max(REMEMBERED_SHAPES, 2 * len(self.shapes))
         self.index.kinds_changed()
@@ -173,7 +185,10 @@ class Ledger:
         """Whether the task may go to this node now."""
         site = node.site
         assert site is not None
-        return self.view.outlook(record.shape, site)
+        outlook = self.view.outlook(record.shape, site)
+        if self.rules.active and not isinstance(outlook, Reason):
+            return self.view.refusal(record.shape, node) or outlook
+        return outlook
 
     def commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None) -> None:
         """Take what the task needs. `undo` is the inverse."""
@@ -188,12 +203,16 @@ class Ledger:
         record.guaranteed = shape.cpu if self._in_full else fit.guaranteed(shape, self.terms)
         if not shape.plain and (wanted := shape.devices[outlook.variant.name]):
             grant = take_devices(node.cls, node.devices, wanted)
-            assert grant is not None
-            node.devices, record.devices = grant
+            assert grant is not None or node.over
+            if grant is not None:
+                node.devices, record.devices = grant
             node.take(record.name, shape.cpu, record.guaranteed, shape.memory)
+            self.index.take_counted(node, shape, 1)
             self.index.place(node)
         else:
-            self.index.take(node, record.name, shape.index, shape.cpu, record.guaranteed, shape.memory)
+            self.index.take(node, record.name, shape, record.guaranteed)
+        if self.rules.active:
+            self.rules.took(shape, node)
 
     def undo(self, record: TaskRecord) -> NodeState | None:
         """Give back what `commit` took; the node, if it is still there."""
@@ -203,21 +222,65 @@ class Ledger:
             if record.devices:
                 node.devices = return_devices(node.devices, record.devices)
                 node.give_back(record.name, shape.cpu, record.guaranteed, shape.memory)
+                self.index.take_counted(node, shape, -1)
                 self.index.place(node)
             else:
-                self.index.give_back(node, record.name, shape.index, shape.cpu, record.guaranteed, shape.memory)
+                self.index.give_back(node, record.name, shape, record.guaranteed)
+            if self.rules.active:
+                self.rules.left(shape, node, record.leaving)
+            if node.over and not node.tasks:
+                node.over = False
         record.node = ""
         record.home = None
+        record.leaving = False
         record.devices = ()
         record.guaranteed = 0
         record.outlook = None
         record.cost = None
         return node
 
+    def found(self, record: TaskRecord, node: NodeState) -> None:
+        """It is there, whether or not there was room. `undo` is the inverse of this too."""
+        shape, site = record.shape, node.site
+        assert site is not None
+        node.over = True
+        usable = fit.usable_variants(shape, node.cls) or shape.variants
+        self.commit(record, node, self.outlooks.of_variant(shape, usable[0], site), None)
+
+    def leaving(self, record: TaskRecord) -> None:
+        """It is being removed: it counts less."""
+        assert record.home is not None
+        record.leaving = True
+        if self.rules.active:
+            self.rules.leaves(record.shape, record.home)
+
+    def change_node(self, state: NodeState, node: Node, machine: Machine) -> None:
+        """The node is another one now; what runs there stays, even if there is less than it takes."""
+        old = state.cls
+        self.nodes[node.name] = node
+        self.index.reclassify(state, node, machine)
+        cls = state.cls
+        records = [self.tasks[task] for task in state.tasks]
+        state.over = bool(records)
+        if cls.devices != old.devices:
+            state.devices = tuple((0,) * count for _, count in cls.devices)
+            for record in records:
+                if record.devices:
+                    record.devices = _devices_there(record.devices, old, cls)
+                    state.devices = return_devices(state.devices, _negative(record.devices))
+        state.resources = (0,) * len(cls.resources)
+        for record in records:
+            state.resources = use_after(cls, state.resources, record.shape.resources, 1)
+        self.index.place(state)
+
     def hand_over(self, record: TaskRecord, successor: TaskRecord) -> None:
         """The same share, in other hands: nothing is given back or taken."""
         node = record.home
         assert node is not None
+        if record.leaving:
+            record.leaving = False
+            self.rules.left(record.shape, node, True)
+            self.rules.took(record.shape, node)
         node.tasks.remove(record.name)
         node.tasks.add(successor.name)
         successor.home = node
@@ -238,13 +301,14 @@ class Ledger:
 
     def emptiest(self, shape: Shape) -> NodeState | None:
         """The awake node with the least taken that could hold this shape when empty."""
+        allowed = self.view.allowed(shape)
         best: Site | None = None
         for site in self.index.sites():
             if site.mode != Mode.AWAKE or self.outlooks.never(shape, site) is not None:
                 continue
-            if best is None or _emptier(site, best):
+            if (allowed == EVERY or site.whole() & allowed) and (best is None or _emptier(site, best)):
                 best = site
-        return None if best is None else self.index.nodes[best.first()]
+        return None if best is None else self.index.nodes[self.view.first(shape, best)]
 
     def room_when_released(self, shape: Shape, node: NodeState) -> bool:
         """Whether a node held for a task of this shape has room for it now."""
@@ -255,10 +319,10 @@ class Ledger:
         )
 
     def could_hold(self, shape: Shape, node: NodeState) -> bool:
-        """Whether the node could take the shape when empty."""
+        """Whether the node could take the shape when empty, by the rules as they stand."""
         site = node.site
         assert site is not None
-        return self.outlooks.never(shape, site) is None
+        return self.outlooks.never(shape, site) is None and self.view.refusal(shape, node) is None
 
     def fits_under_the_cap(self, shape: Shape) -> bool:
         """Whether a task of this shape would have the watts it needs if it had the cluster for itself."""
@@ -279,6 +343,16 @@ class Ledger:
         self.ended[record.name] = outcome
         if len(self.ended) > self.most_ended:
             del self.ended[next(iter(self.ended))]
+
+
+def _devices_there(taken: DeviceUse, old: NodeClass, new: NodeClass) -> DeviceUse:
+    """What a task has of the devices of a node that has others now: those it had, as far as they are still there."""
+    had = {kind: grant for (kind, _), grant in zip(old.devices, taken, strict=True)}
+    return tuple((*had.get(kind, ())[:count], *(0,) * (count - len(had.get(kind, ())))) for kind, count in new.devices)
+
+
+def _negative(use: DeviceUse) -> DeviceUse:
+    return tuple(tuple(-share for share in grant) for grant in use)
 
 
 def _idle_microwatts(site: Site) -> int:

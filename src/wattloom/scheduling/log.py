@@ -18,9 +18,9 @@ from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.stored_log import StoredLog, is_journal
 
-VERSION = 2
-READABLE = (1, 2)
-"""Version 1 had fewer kinds of records and fields, and no other ones."""
+VERSION = 3
+READABLE = (1, 2, 3)
+"""Versions 1 and 2 had fewer kinds of records and fields, and no other ones."""
 SUBMITTED = b'{"event":"task-submitted"'
 """How the line of every task begins."""
 LINES_AT_ONCE = 512
@@ -141,7 +141,7 @@ def split_run(path: Path) -> tuple[Path, int | None]:
 
 
 def _either(versions: tuple[int, ...]) -> str:
-    return " and ".join(map(str, versions))
+    return f"{', '.join(map(str, versions[:-1]))} and {versions[-1]}"
 
 
 class Digest:

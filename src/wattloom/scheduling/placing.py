@@ -45,6 +45,7 @@ class Placing:
         self.leases: Final = Leases(lease)
         self._leasing: Final = lease is not None
         self.ledger: Final = Ledger(policy.terms)
+        self._rules: Final = self.ledger.rules
         self.queue: Final = Queue()
         self.timers: Final = Timers()
         self.rest: Final = Rest(policy, self.ledger, self.timers)
@@ -129,8 +130,12 @@ class Placing:
     def _settle(self) -> None:
         """Place what can be placed, then let due timers have their say, until nothing moves."""
         while True:
+            if self._rules.active and self._rules.has_moved:
+                self._ask_the_ruled()
             if self.queue.ready:
                 self._place_queued()
+                if self._rules.active and self._rules.has_moved:
+                    continue
             timer = self.timers.due(self.time)
             if timer is None:
                 return
@@ -149,6 +154,8 @@ class Placing:
                 continue
             refusal = self._try(record)
             if refusal is None:
+                if self._rules.active and self._rules.has_moved:
+                    self._ask_the_ruled()
                 continue
             self._block(lane, refusal)
             if self._leasing:
@@ -336,6 +343,8 @@ class Placing:
 
     def _block(self, lane: Lane, reason: Reason) -> None:
         self.queue.block(lane, reason)
+        if self._rules.active:
+            self._rules.refused(lane.shape)
         if not lane.watched:
             self._unwatched[lane.shape.index] = lane
 
@@ -353,9 +362,17 @@ class Placing:
         assert site is not None
         outlooks = self.ledger.outlooks
         for lane in list(self.queue.blocked.values()):
-            by = lane.blocked_by
-            if by == Reason.CLUSTER_WATTS or isinstance(outlooks.at(lane.shape, site), Outlook):
-                self.queue.unblock(lane)
+            if lane.blocked_by != Reason.CLUSTER_WATTS:
+                if not isinstance(outlooks.at(lane.shape, site), Outlook):
+                    continue
+                if self._rules.active and self.ledger.view.refusal(lane.shape, node) is not None:
+                    continue
+            self.queue.unblock(lane)
+
+    def _ask_the_ruled(self) -> None:
+        """Tasks have come or gone that others' rules count: whoever may go to more nodes now is asked again."""
+        for index in self._rules.given_more(self.queue.blocked):
+            self.queue.unblock(self.queue.blocked[index])
 
     def _freed_while_held(self, node: NodeState) -> None:
         record = self._held[node.name]
@@ -417,7 +434,7 @@ class Placing:
             task, outcome = ended.pop()
             for dependent in self._dependents.pop(task, ()):
                 dependent.after.discard(task)
-                if self.ledger.tasks.get(dependent.name) is not dependent:
+                if self.ledger.tasks.get(dependent.name) is not dependent or dependent.stage != Stage.HELD_BACK:
                     continue
                 if outcome != "finished":
                     note = f"{task} ended as {outcome}"

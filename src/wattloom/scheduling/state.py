@@ -55,6 +55,7 @@ class TaskRecord(Ask):
         "guaranteed",
         "home",
         "lease",
+        "leaving",
         "losses",
         "name",
         "node",
@@ -92,6 +93,8 @@ class TaskRecord(Ask):
         self.node: str = ""
         self.home: NodeState | None = None
         """The node's state, as long as it is on one."""
+        self.leaving: bool = False
+        """Whether it is being removed from its node."""
         self.lease: Lease | None = None
         """The share it has, or will have, if others may follow on it."""
         self.guaranteed: int = 0

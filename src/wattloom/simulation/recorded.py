@@ -48,11 +48,14 @@ class Recorded:
         self._own_failures: int = 0
         self._other_failures: int = 0
         self._fell_asleep: int = 0
+        self._placed_by_others: int = 0
 
     def event(self, event: ev.AnyEvent, time: float) -> None:
         """Take an event in that happened so many seconds after the first."""
         if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
             self._submitted(event.task, time)
+        elif isinstance(event, ev.TaskFound):
+            self._found(event, time)
         elif isinstance(event, ev.TaskFinished):
             if event.seconds is not None:
                 self._seconds[event.task] = event.seconds
@@ -116,6 +119,15 @@ class Recorded:
         self._cpu[task.id] = millicores(requirements.cpu)
         if requirements.arch != function.arch:
             self._archs.setdefault(task.function, set()).add(requirements.arch)
+
+    def _found(self, event: ev.TaskFound, time: float) -> None:
+        """Somebody else had placed it; another policy has to place it itself."""
+        self._placed_by_others += 1
+        if event.task.id not in self.tasks:
+            self._submitted(event.task, time)
+        variant = self.functions[event.task.function].variants[0].name
+        self._ran[event.task.id] = (variant, self._machine_of[event.node])
+        self._means = None
 
     def instruction(self, instruction: AnyInstruction) -> None:
         if isinstance(instruction, Place):
@@ -215,6 +227,8 @@ class Recorded:
             notes.append(f"{_count(unseen, 'task')} without a recorded length: their function's usual one was taken")
         if self._early:
             notes.append(f"{_count(self._early, 'node')} that joined before the first task: there from the first event")
+        if self._placed_by_others:
+            notes.append(f"{_count(self._placed_by_others, 'task')} that others had placed: submitted when found")
         notes += self._not_repeated()
         seen = self._seen()
         carried = sum(key[2] not in variant.seconds and key not in seen for key, variant in self._pairs())

@@ -195,6 +195,8 @@ class _AsRun:
     def _event(self, event: ev.AnyEvent, time: float) -> None:
         if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
             self._submitted[event.task.id] = time
+        elif isinstance(event, ev.TaskFound):
+            self._found(event, time)
         elif isinstance(event, ev.TaskStarted):
             self._waits.setdefault(event.task, time - self._submitted[event.task])
         elif isinstance(event, ev.TaskFinished):
@@ -228,6 +230,18 @@ class _AsRun:
             physics.awake(self._host(event.node), time)
         elif isinstance(event, ev.NodeAsleep):
             physics.sleep(self._host(event.node), time)
+
+    def _found(self, event: ev.TaskFound, time: float) -> None:
+        """It is on that node, wherever it was meant to be, and the node is awake."""
+        task, host = event.task.id, self._host(event.node)
+        self._submitted.setdefault(task, time)
+        self._waits.setdefault(task, time - self._submitted[task])
+        self._off(task, time)
+        if host.mode in (ASLEEP, WAKING):
+            self._physics.awake(host, time)
+        cpu = self.facts.cpu_of(task)
+        self._add(host, cpu, time)
+        self._on[task] = (event.node, cpu)
 
     def _failed(self, event: ev.InstructionFailed, time: float) -> None:
         """What was asked for did not happen: as before."""

@@ -131,6 +131,9 @@ class _Asked:
     def _event(self, event: ev.AnyEvent) -> None:
         if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
             self._known = self._known or event.task.id == self._task
+        elif isinstance(event, ev.TaskFound):
+            if event.task.id == self._task:
+                self._known, self._node = True, event.node
         elif isinstance(event, ev.TaskFinished):
             self._ended = self._ended or event.task == self._task
         elif self._left_its_node(event):

@@ -63,7 +63,8 @@ def nodes_fingerprint(engine: Engine) -> Fingerprint:
     index = engine.ledger.index
     nodes: Fingerprint = {
         name: (
-            node.cls.key, node.mode, node.demand, node.allocated, node.memory, node.devices, sorted(node.tasks),
+            node.cls.key, node.mode, node.demand, node.allocated, node.memory, node.devices, node.resources,
+            sorted(node.tasks),
         )
         for name, node in index.nodes.items()
     }  # fmt: skip
@@ -77,7 +78,7 @@ def _task(record: TaskRecord) -> tuple[object, ...]:
         record.task, record.shape.index, record.submitted, record.attempt, record.order, record.stage, record.epoch,
         sorted(record.after), record.failures, record.losses, record.refusals, record.started, record.ask_at,
         record.by_choice, record.waiting_since, record.reason, record.node, record.guaranteed, record.devices,
-        record.cost, expected,
+        record.cost, expected, record.leaving,
     )  # fmt: skip
 
 

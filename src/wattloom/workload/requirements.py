@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+from wattloom.workload.where import Tags, Where, where_problem
+
 MOST_BYTES: Final = 2**63
 MOST_DEVICES: Final = 1_000_000
 LEAST_SHARE: Final = 0.001
@@ -26,6 +28,14 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
     """Labels the node must carry."""
     devices: tuple[tuple[str, float], ...] = ()
     """Kind and amount: a whole number of devices, or a share (below 1) of one device."""
+    resources: tuple[tuple[str, int], ...] = ()
+    """Whatever else is counted, and how much of it: sorted by name, nothing of which 0 is wanted."""
+    where: Where | None = None
+    """Rules about where it may go; None: no rules."""
+    tags: Tags = ()
+    """Labels of the task itself, sorted by name: what others' rules look for."""
+    space: str = ""
+    """Namespace of the task: rules look in some of them."""
 
     def problem(self) -> tuple[str, str] | None:
         """The first wrong field and what is wrong with it."""
@@ -33,7 +43,23 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
             return "cpu", f"must be between 0 and 1000000 cores, not {self.cpu}"
         if not 0 <= self.memory < MOST_BYTES:
             return "memory", f"must be a number of bytes, not negative, not {self.memory}"
-        return devices_problem(self.devices)
+        wrong = devices_problem(self.devices) or resources_problem(self.resources)
+        if wrong is not None:
+            return wrong
+        if list(self.tags) != sorted(dict(self.tags).items()):
+            return "tags", "must be sorted by name, each once"
+        wrong = None if self.where is None else where_problem(self.where)
+        return None if wrong is None else (f"where.{wrong[0]}", wrong[1])
+
+
+def resources_problem(resources: tuple[tuple[str, int], ...]) -> tuple[str, str] | None:
+    """The first wrong name or amount, and what is wrong with it."""
+    for name, amount in resources:
+        if not 1 <= amount < MOST_BYTES:
+            return f"resources.{name}", f"must be a positive whole number, not {amount}"
+    if list(resources) != sorted(dict(resources).items()):
+        return "resources", "must be sorted by name, each once"
+    return None
 
 
 def devices_problem(devices: tuple[tuple[str, float], ...]) -> tuple[str, str] | None:

@@ -24,6 +24,7 @@ class Shape:
         "memory",
         "plain",
         "requirements",
+        "resources",
         "size",
         "variants",
         "waits",
@@ -55,6 +56,8 @@ class Shape:
             variant.name: _device_shares(requirements, variant) for variant in function.variants
         }
         """Thousandths of a device by variant and kind."""
+        self.resources: Final = requirements.resources
+        """Counted amounts beside CPU and memory."""
         self.plain: Final = not any(self.devices.values())
         """Whether no build of it needs a device."""
 

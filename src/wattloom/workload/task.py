@@ -9,7 +9,9 @@ import msgspec
 
 from wattloom.workload.requirements import Requirements
 
-MOST_PRIORITY: Final = 1_000_000_000
+LEAST_PRIORITY: Final = -(2**31)
+MOST_PRIORITY: Final = 2**31 - 1
+"""What Kubernetes gives to the parts that a node cannot do without is within."""
 
 
 class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 Owns the validation of a task's values. Apart from the task because every task passes here, and this can be compiled.
 """
 
-from wattloom.workload.task import MOST_PRIORITY, Task
+from wattloom.workload.task import LEAST_PRIORITY, MOST_PRIORITY, Task
 
 
 def task_problem(task: Task) -> tuple[str, str] | None:
@@ -12,8 +12,8 @@ def task_problem(task: Task) -> tuple[str, str] | None:
         return "id", "must not be empty"
     if not 0.0 <= task.energy_weight <= 1.0:
         return "energy_weight", f"must be between 0 and 1, not {task.energy_weight}"
-    if not -MOST_PRIORITY <= task.priority <= MOST_PRIORITY:
-        return "priority", f"must be between -{MOST_PRIORITY} and {MOST_PRIORITY}, not {task.priority}"
+    if not LEAST_PRIORITY <= task.priority <= MOST_PRIORITY:
+        return "priority", f"must be between {LEAST_PRIORITY} and {MOST_PRIORITY}, not {task.priority}"
     if task.deadline_s is not None and not 0.0 < task.deadline_s < float("inf"):
         return "deadline_s", f"must be positive, not {task.deadline_s}"
     if not 0.0 <= task.defer_s < float("inf"):

@@ -1,0 +1,203 @@
+"""Who is compared in the Kubernetes benchmark: kube-scheduler, Wattloom's scheduler, kube-scheduler with our extender.
+
+Owns how each is started, when it is ready, and what its processes cost by /proc. Each starts afresh for every run, and
+while one runs the others do not.
+"""
+
+import os
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, NamedTuple, Protocol
+
+import yaml
+
+from wattloom.kubernetes.extender_config import scheduler_config
+from wattloom.kubernetes.manifests import NAMESPACE, manifest
+from wattloom.testing.kubernetes import ControlPlane, Part
+from wattloom.testing.kubernetes.processes import PartFailed, Process, free_ports
+
+READY_S = 120.0
+TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+PROGRAM = Path(sys.executable).with_name("wattloom")
+"""As a user starts it: the command of the environment that runs the benchmark."""
+CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}
+leaderElection: {{leaderElect: false}}
+"""
+"""Without these rates kube-scheduler waits for its own limit. Ours keeps its lease, kube-scheduler need not."""
+PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+}
+
+
+class Cost(NamedTuple):
+    """What processes have taken up to now."""
+
+    cpu_s: float
+    rss_mb: float
+    peak_mb: float
+
+
+class Contender(Protocol):
+    """A scheduler. `pods_name` is the schedulerName of the pods it takes."""
+
+    name: str
+    pods_name: str
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def pids(self) -> list[int]: ...
+
+
+class KubeScheduler:
+    """kube-scheduler as it is, with limits on its own requests that do not bind."""
+
+    name = "kube-scheduler"
+    pods_name = "default-scheduler"
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._config = _written(plane, "plain.yaml", _config(plane))
+
+    def start(self) -> None:
+        self._plane.start_part(Part.SCHEDULER, {"config": str(self._config)})
+        _await(f"{self._plane.url_of(Part.SCHEDULER)}/readyz", "ok", self._plane.log(Part.SCHEDULER))
+
+    def stop(self) -> None:
+        self._plane.stop_part(Part.SCHEDULER)
+
+    def pids(self) -> list[int]:
+        pid = self._plane.pid(Part.SCHEDULER)
+        return [] if pid is None else [pid]
+
+
+class Wattloom:
+    """`wattloom kubernetes scheduler` as a user runs it: default policy, leader election, the shipped roles."""
+
+    name = "wattloom"
+    pods_name = "wattloom"
+
+    def __init__(self, plane: ControlPlane) -> None:
+        account = account_of(plane)
+        port = free_ports(1)[0]
+        self._ready = f"http://127.0.0.1:{port}/readyz"
+        words: list[str | Path] = [
+            PROGRAM,
+            "kubernetes",
+            "scheduler",
+            "--kubeconfig",
+            account,
+            "--namespace",
+            NAMESPACE,
+        ]
+        self._process = Process(
+            "wattloom", [*words, "--http", f"127.0.0.1:{port}"], plane.folder / "logs" / "wattloom.log"
+        )
+
+    def start(self) -> None:
+        self._process.start()
+        _await(self._ready, "leader", self._process.log)
+
+    def stop(self) -> None:
+        self._process.stop(patience_s=30.0)
+
+    def pids(self) -> list[int]:
+        return [] if self._process.pid is None else [self._process.pid]
+
+
+class Extended:
+    """kube-scheduler with `wattloom kubernetes extender` beside it, with the configuration that the command prints."""
+
+    name = "kube-scheduler + extender"
+    pods_name = "default-scheduler"
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        listen, http = (f"127.0.0.1:{port}" for port in free_ports(2))
+        self._ready = f"http://{http}/readyz"
+        words: list[str | Path] = [PROGRAM, "kubernetes", "extender", "--kubeconfig", plane.kubeconfig]
+        words += ["--listen", listen, "--http", http]
+        self._process = Process("extender", words, plane.folder / "logs" / "extender.log")
+        self._config = _written(plane, "extended.yaml", yaml.safe_load(scheduler_config(listen)) | _config(plane))
+
+    def start(self) -> None:
+        self._process.start()
+        _await(self._ready, "", self._process.log)
+        self._plane.start_part(Part.SCHEDULER, {"config": str(self._config)})
+        _await(f"{self._plane.url_of(Part.SCHEDULER)}/readyz", "ok", self._plane.log(Part.SCHEDULER))
+
+    def stop(self) -> None:
+        if self._plane.pid(Part.SCHEDULER) is not None:
+            self._plane.stop_part(Part.SCHEDULER)
+        self._process.stop()
+
+    def pids(self) -> list[int]:
+        return [pid for pid in (self._plane.pid(Part.SCHEDULER), self._process.pid) if pid is not None]
+
+
+def account_of(plane: ControlPlane) -> Path:
+    """A kubeconfig file of the account that the manifests make, with its roles and no more."""
+    path = plane.folder / "kubeconfigs" / "wattloom.yaml"
+    if not path.exists():
+        for what in ("namespace", "crd", "rbac"):
+            for body in yaml.safe_load_all(manifest(what)):
+                plane.api.post(PATHS[body["kind"]].format(body["metadata"].get("namespace", "")), body)
+        access = plane.access_of_account(NAMESPACE, "wattloom-scheduler", lasting_s=86_400)
+        path = plane.kubeconfig_of(access, "wattloom")
+    return path
+
+
+def cost_of(pids: Sequence[int]) -> Cost:
+    """Own time and that of threads, memory now and at its highest, of all these processes together."""
+    cpu_s = rss_mb = peak_mb = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        cpu_s += (int(fields[11]) + int(fields[12])) * TICK
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+        rss_mb += int(status["VmRSS"].split()[0]) * 1024 / 1e6
+        peak_mb += int(status["VmHWM"].split()[0]) * 1024 / 1e6
+    return Cost(cpu_s, rss_mb, peak_mb)
+
+
+def _config(plane: ControlPlane) -> dict[str, Any]:
+    kubeconfig = plane.folder / "kubeconfigs" / "kube-scheduler.yaml"
+    config: dict[str, Any] = yaml.safe_load(CONFIG.format(kubeconfig=kubeconfig))
+    return config
+
+
+def _written(plane: ControlPlane, name: str, config: dict[str, Any]) -> Path:
+    path = plane.folder / name
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def _await(url: str, word: str, log: Path) -> None:
+    until = monotonic() + READY_S
+    while not _says(url, word):
+        if monotonic() > until:
+            raise PartFailed(f"{url} did not say {word or 'anything'!r} within {READY_S:g} s; its log is {log}")
+        sleep(0.1)
+
+
+def _says(url: str, word: str) -> bool:
+    # Asked whether it is ready, and nothing else: what it says is not believed in any other way.
+    context = ssl._create_unverified_context() if url.startswith("https") else None
+    try:
+        with urllib.request.urlopen(url, timeout=5.0, context=context) as answer:
+            return word in answer.read().decode(errors="replace")
+    except (OSError, urllib.error.HTTPError):
+        return False

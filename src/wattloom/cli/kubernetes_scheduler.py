@@ -1,0 +1,109 @@
+"""`wattloom kubernetes scheduler`: decides for the pods that name it, beside kube-scheduler."""
+
+from pathlib import Path
+
+import click
+
+from wattloom.cli.options import LOG_FILE, policy_names
+
+
+@click.command(short_help="Schedule the pods whose schedulerName is ours.")
+@click.option("--kubeconfig", type=LOG_FILE, metavar="F", help="Left out: $KUBECONFIG, ~/.kube/config, or this pod's.")
+@click.option("--context", default="", metavar="C", help="A context of it. Left out: the current one.")
+@click.option("--name", default="wattloom", show_default=True, help="The schedulerName of the pods to schedule.")
+@click.option(
+    "--policy", default="least-joules", show_default=True, shell_complete=policy_names, metavar="P", help="Who decides."
+)
+@click.option("--leader-elect/--no-leader-elect", default=True, show_default=True, help="Lead only with the lease.")
+@click.option("--namespace", default="", metavar="N", help="Of the lease. Left out: the context's, or this pod's.")
+@click.option("--lease-name", default="wattloom-scheduler", show_default=True, metavar="L", help="Which lease.")
+@click.option(
+    "--identity", default="", metavar="ID", help="How this replica signs the lease. Left out: the host's name."
+)
+@click.option(
+    "--bind-concurrency",
+    type=click.IntRange(1, 1024),
+    default=48,
+    show_default=True,
+    help="Bindings under way at once.",
+)
+@click.option(
+    "--qps", type=click.FloatRange(min=0.0), default=0.0, help="Pods decided per second at most. 0: no limit."
+)
+@click.option(
+    "--first-answer",
+    type=click.FloatRange(min=0.0),
+    default=20.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds that the API server may take for its first answer.",
+)
+@click.option("--http", default="127.0.0.1:10262", show_default=True, metavar="HOST:PORT", help="Empty: none.")
+@click.option("--token-file", type=LOG_FILE, metavar="F", help="A token by which others than this machine may ask.")
+@click.option("--log", type=LOG_FILE, metavar="F", help="Every event and decision, for `wattloom why` and `replay`.")
+@click.option(
+    "--log-format", type=click.Choice(["words", "json"]), default="words", show_default=True, help="Of what is said."
+)
+@click.option("--verbose", is_flag=True, help="Say more.")
+def scheduler(
+    kubeconfig: Path | None,
+    context: str,
+    name: str,
+    policy: str,
+    leader_elect: bool,
+    namespace: str,
+    lease_name: str,
+    identity: str,
+    bind_concurrency: int,
+    qps: float,
+    first_answer: float,
+    http: str,
+    token_file: Path | None,
+    log: Path | None,
+    log_format: str,
+    verbose: bool,
+) -> None:
+    """Schedule the pods of a cluster whose schedulerName is ours, beside kube-scheduler, until it is ended.
+
+    It filters nodes as kube-scheduler does, the policy chooses among them, and an event on each pod says why it went
+    where it went. Pods that ask for something it does not know wait, with an event that names the field.
+
+    /healthz, /readyz, /metrics and /why answer at --http: to this machine (and `kubectl port-forward`) all of them, to
+    others the first two, and the rest to whoever brings the token.
+
+    \b
+    Examples:
+      wattloom kubernetes scheduler
+      wattloom kubernetes scheduler --context test --policy spread --no-leader-elect
+      wattloom kubernetes scheduler --log decisions.log --log-format json
+    """
+    import sys
+
+    from wattloom.cli.structured_log import set_up_logging
+    from wattloom.errors import MissingExtra
+
+    try:
+        from wattloom.kubernetes.kubeconfig import target_of
+        from wattloom.kubernetes.scheduler import Options, run
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("httptools", "yaml"):
+            raise
+        raise MissingExtra("wattloom kubernetes", "kubernetes") from None
+
+    set_up_logging(log_format, verbose=verbose)
+    options = Options(
+        name=name,
+        policy=policy,
+        leader_elect=leader_elect,
+        lease_namespace=namespace,
+        lease_name=lease_name,
+        identity=identity,
+        bind_concurrency=bind_concurrency,
+        pods_per_second=qps,
+        first_answer_s=first_answer,
+        http=http,
+        token=token_file.read_text().strip() if token_file is not None else "",
+        log=log,
+        why_command=(sys.executable, "-m", "wattloom.cli.main", "why", "--json"),
+    )
+    run(target_of(kubeconfig, context), options)

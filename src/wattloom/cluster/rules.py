@@ -1,0 +1,246 @@
+"""Rules that tell the nodes of one class apart: names, labels of their own, ports, spreading, company.
+
+Owns the answer which nodes a shape may go to now, as a set of nodes, and why not to the others. They mean what they
+mean to Kubernetes' own scheduler. Nothing of this costs anything until a task or a node comes that has such rules.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from wattloom.cluster.crowd import Crowd, Tally, is_meant
+from wattloom.cluster.crowds import SOME_ADDRESS, Crowds
+from wattloom.cluster.index import Index
+from wattloom.cluster.matching import selects
+from wattloom.cluster.places import Places
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import NodeState
+from wattloom.cluster.standing import Standing
+from wattloom.cluster.topology import EVERY
+from wattloom.workload.shape import Shape
+from wattloom.workload.where import Spread
+
+ANY_ADDRESS: Final = "0.0.0.0"
+Verdict = tuple[Reason, int]
+"""A reason, and the nodes it is not held against."""
+
+
+class Rules:
+    """Which nodes each shape may go to."""
+
+    def __init__(self, index: Index) -> None:
+        self.active: bool = False
+        """Whether anything here matters at all."""
+        self._index: Final = index
+        self._crowds: Final = Crowds(index)
+        self._places: Final = Places(index)
+        self._roster: int = -1
+        self._looked_at: int = -1
+        """The roster when those who wait were last looked at."""
+
+    # -- who is where --------------------------------------------------------------------------------------------------
+
+    def activate(self, placed: Iterable[tuple[Shape, NodeState, bool]]) -> None:
+        """From now on it matters who is where: tell it of each task that is on a node, and whether it leaves."""
+        self.active = True
+        self._index.noting = True
+        for shape, node, leaving in placed:
+            self.took(shape, node)
+            if leaving:
+                self.leaves(shape, node)
+
+    def took(self, shape: Shape, node: NodeState) -> None:
+        """A task of this shape is on this node now."""
+        self._crowds.took(shape, node)
+
+    def left(self, shape: Shape, node: NodeState, leaving: bool) -> None:
+        """It is not any more: the inverse of `took`, and of `leaves` if it was leaving."""
+        self._crowds.left(shape, node, leaving)
+
+    def leaves(self, shape: Shape, node: NodeState) -> None:
+        """It is being removed: it is there, and not counted where tasks are to be spread."""
+        self._crowds.leaves(shape, node)
+
+    def forget(self, shapes: list[Shape]) -> None:
+        """No task of these shapes is left."""
+        if self.active:
+            self._crowds.forget(shapes)
+
+    # -- which nodes ---------------------------------------------------------------------------------------------------
+
+    def allowed(self, shape: Shape) -> int:
+        """The nodes that its rules, and others', let a task of this shape go to; `EVERY`: all."""
+        standing = self._standing(shape)
+        if standing.stamp != self._crowds.stamp:
+            mask = EVERY
+            for _, fits in self._verdicts(standing):
+                mask &= fits
+            standing.allowed = mask
+            standing.stamp = self._crowds.stamp
+        return standing.allowed
+
+    def verdicts(self, shape: Shape) -> list[Verdict]:
+        """The same, reason by reason, in the order in which Kubernetes asks."""
+        return self._verdicts(self._standing(shape))
+
+    def why(self, shape: Shape, node: NodeState) -> Reason | None:
+        """What is held against this node; None: nothing."""
+        for reason, fits in self.verdicts(shape):
+            if not fits >> node.number & 1:
+                return reason
+        return None
+
+    def _standing(self, shape: Shape) -> Standing:
+        """What is known of the shape, true of the nodes as they are."""
+        if self._index.roll.stale:
+            self._index.roll.settle()
+        if self._roster != self._index.roster:
+            self._roster = self._index.roster
+            self._places.forget()
+        self._crowds.see_the_roster()
+        standing = self._crowds.standing(shape)
+        if standing.worked_out_at != self._roster:
+            self._work_out(standing)
+        return standing
+
+    def _verdicts(self, standing: Standing) -> list[Verdict]:
+        found: list[Verdict] = []
+        if standing.affinity != EVERY:
+            found.append((Reason.AFFINITY, standing.affinity))
+        for tally in standing.ports:
+            found.append((Reason.PORT, ~tally.some()))
+        if standing.volumes != EVERY:
+            found.append((Reason.VOLUME, standing.volumes))
+        for tally, ahead, from_none in standing.spread:
+            found.append((Reason.SPREAD, tally.up_to(ahead if from_none else ahead + tally.least())))
+        if standing.near:
+            found.append((Reason.COMPANY_MISSING, _with_company(standing)))
+        for tally in standing.apart:
+            found.append((Reason.COMPANY_UNWANTED, ~tally.some()))
+        for key, crowd in standing.kept_by:
+            if crowd.anybody:
+                found.append((Reason.KEPT_AWAY, ~self._tally(crowd, key).some()))
+        return found
+
+    # -- who is asked again --------------------------------------------------------------------------------------------
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether somebody who waits may have got more nodes to go to."""
+        return bool(self._crowds.moved) or self._looked_at != self._index.roster
+
+    def refused(self, shape: Shape) -> None:
+        """Its tasks found no place on the nodes that are allowed now."""
+        standing = self._standing(shape)
+        standing.refused = self.allowed(shape)
+        standing.refused_at = self._roster
+
+    def given_more(self, waiting: Mapping[int, object]) -> list[int]:
+        """Which of the shapes that wait, by index, have got nodes to go to that they were not refused on."""
+        moved = self._crowds.moved
+        if not waiting:
+            self._nobody_waits()
+            return []
+        asked: set[int] = set()
+        if self._looked_at != self._index.roster:
+            self._looked_at = self._index.roster
+            asked.update(waiting)
+        for crowd in moved:
+            crowd.moved = False
+            if len(crowd.watchers) < len(waiting):
+                asked.update([index for index in crowd.watchers if index in waiting])
+            else:
+                asked.update([index for index in waiting if index in crowd.watchers])
+        moved.clear()
+        return [index for index in sorted(asked) if self._has_gained(index)]
+
+    def _nobody_waits(self) -> None:
+        for crowd in self._crowds.moved:
+            crowd.moved = False
+        self._crowds.moved.clear()
+        self._looked_at = self._index.roster
+
+    def _has_gained(self, index: int) -> bool:
+        standing = self._crowds.known(index)
+        if standing is None:
+            return False
+        mask = self.allowed(standing.shape)
+        if standing.refused_at != self._roster:
+            return mask != EVERY or standing.refused != EVERY
+        gained = mask & ~standing.refused != 0
+        standing.refused = mask
+        return gained
+
+    # -- what does not change while the nodes are the same -------------------------------------------------------------
+
+    def _work_out(self, standing: Standing) -> None:
+        where, places = standing.where, self._places
+        standing.worked_out_at = self._roster
+        standing.stamp = -1
+        apart_from_class = standing.asks_names or not standing.keys.isdisjoint(self._index.own_keys)
+        chosen = EVERY
+        if apart_from_class or where.spread:
+            chosen = places.chosen(standing.shape.requirements, where)
+        standing.affinity = chosen if apart_from_class else EVERY
+        standing.volumes = places.with_volumes(where) if apart_from_class else EVERY
+        standing.ports = self._port_tallies(standing)
+        standing.spread = self._spread_tallies(standing, chosen)
+        self._work_out_company(standing)
+
+    def _port_tallies(self, standing: Standing) -> list[Tally]:
+        """Who has the ports it wants: on every address, all who have them on any do."""
+        found: list[Tally] = []
+        for port in standing.where.ports:
+            all_of_them = port.address == ANY_ADDRESS
+            for address in (SOME_ADDRESS,) if all_of_them else (port.address, ANY_ADDRESS):
+                found.append(self._watched(standing, self._crowds.having(port, address), ""))
+        return found
+
+    def _spread_tallies(self, standing: Standing, chosen: int) -> list[tuple[Tally, int, bool]]:
+        """Only nodes that have the labels of all spreads count, and that the task may choose, if that is honoured."""
+        where = standing.where
+        labelled = EVERY
+        for spread in where.spread:
+            labelled &= self._places.topology(spread.key).everywhere
+        found: list[tuple[Tally, int, bool]] = []
+        for spread in where.spread:
+            among = labelled & chosen if spread.honor_affinity else labelled
+            if spread.honor_taints:
+                among &= self._places.tolerating(where.tolerations)
+            crowd = self._spread_crowd(spread, standing.space)
+            tally = self._watched(standing, crowd, spread.key, among)
+            itself = 1 if selects(spread.selector, standing.tags) else 0
+            found.append((tally, spread.most - itself, tally.domains < (spread.least_domains or 1)))
+        return found
+
+    def _spread_crowd(self, spread: Spread, space: str) -> Crowd:
+        """An empty selector means the task itself, but nobody who is there already: Kubernetes counts so."""
+        return self._crowds.selected(((spread.selector or None, (space,)),), True)
+
+    def _work_out_company(self, standing: Standing) -> None:
+        where = standing.where
+        wanted = tuple(dict.fromkeys((company.selector, company.spaces) for company in where.near))
+        if wanted:
+            crowd = self._crowds.selected(wanted, False)
+            keys = dict.fromkeys(company.key for company in where.near)
+            standing.near = [self._watched(standing, crowd, key) for key in keys]
+            standing.near_itself = all(is_meant(each, standing.tags, standing.space) for each in wanted)
+        standing.apart = [
+            self._watched(standing, self._crowds.selected(((company.selector, company.spaces),), False), company.key)
+            for company in where.apart
+        ]
+
+    def _watched(self, standing: Standing, crowd: Crowd, key: str, among: int = EVERY) -> Tally:
+        crowd.watchers.add(standing.shape.index)
+        return self._tally(crowd, key, among)
+
+    def _tally(self, crowd: Crowd, key: str, among: int = EVERY) -> Tally:
+        return crowd.tally(key, self._places.topology(key), among, self._index.nodes)
+
+
+def _with_company(standing: Standing) -> int:
+    """The nodes that have somebody of the wanted company in each of the domains; the first of such tasks may choose."""
+    first = standing.near_itself and all(tally.empty for tally in standing.near)
+    found = EVERY
+    for tally in standing.near:
+        found &= tally.among if first else tally.some()
+    return found

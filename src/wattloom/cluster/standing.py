@@ -1,0 +1,86 @@
+"""What the rules know of one shape: where its tasks are, who counts them, and what its own rules ask.
+
+Owns the record. `rules` fills it in.
+"""
+
+from typing import Final
+
+from wattloom.cluster.crowd import Crowd, Tally
+from wattloom.cluster.matching import looks_at
+from wattloom.cluster.topology import EVERY
+from wattloom.workload.shape import Shape
+from wattloom.workload.where import Where
+
+NOWHERE: Final = Where()
+
+
+class Standing:
+    """One shape among the others."""
+
+    __slots__ = (
+        "affinity",
+        "allowed",
+        "apart",
+        "asks_names",
+        "counted_by",
+        "homes",
+        "kept_by",
+        "keys",
+        "leaving",
+        "near",
+        "near_itself",
+        "ports",
+        "refused",
+        "refused_at",
+        "ruled",
+        "shape",
+        "space",
+        "spread",
+        "stamp",
+        "tags",
+        "volumes",
+        "where",
+        "worked_out_at",
+    )
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape: Final = shape
+        requirements = shape.requirements
+        self.where: Final = requirements.where if requirements.where is not None else NOWHERE
+        self.tags: Final = dict(requirements.tags)
+        self.space: Final = requirements.space
+        self.homes: dict[str, int] = {}
+        """Nodes that its tasks are on, and how many."""
+        self.leaving: dict[str, int] = {}
+        """How many of them are being removed."""
+        self.counted_by: list[Crowd] = []
+        """Crowds that its tasks belong to."""
+        self.kept_by: list[tuple[str, Crowd]] = []
+        """Crowds whose tasks keep its tasks away, and by which label the domains are told apart."""
+        where = self.where
+        looks = looks_at(where, requirements.labels)
+        self.keys: Final = looks[0]
+        """Labels of nodes that its selectors and terms ask for."""
+        self.asks_names: Final = looks[1]
+        """Whether they ask for nodes by name."""
+        self.ruled: Final = bool(self.asks_names or where.ports or where.spread or where.near or where.apart)
+        """Whether nodes of one class may differ for it, whatever labels they have."""
+        self.worked_out_at: int = -1
+        """Of which roster of nodes the following are true."""
+        self.affinity: int = EVERY
+        self.volumes: int = EVERY
+        self.ports: list[Tally] = []
+        self.spread: list[tuple[Tally, int, bool]] = []
+        """Counts, by how much a domain may be ahead of the emptiest, and whether that counts as having none."""
+        self.near: list[Tally] = []
+        self.near_itself: bool = False
+        """Whether its first task may go anywhere: it is the company that it wants."""
+        self.apart: list[Tally] = []
+        self.stamp: int = -1
+        """At which stamp of the rules `allowed` was worked out."""
+        self.allowed: int = EVERY
+        """The nodes that the rules let it go to."""
+        self.refused: int = EVERY
+        """The nodes that were allowed, and did not do, when its lane was last refused; less those lost since."""
+        self.refused_at: int = -1
+        """Of which roster of nodes that is true."""

@@ -1,0 +1,131 @@
+"""What the scheduler's web server answers.
+
+Owns the pages. Everything is read off the scheduler when somebody asks; explanations of pods that have a place are
+worked out from the log by a process of their own, so that deciding goes on meanwhile.
+"""
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from wattloom.kubernetes import metrics as m
+from wattloom.kubernetes.health import JSON, TEXT, Answered, Asked, Page
+from wattloom.kubernetes.pod_entry import At, PodEntry
+from wattloom.scheduling.explanation import explain
+from wattloom.scheduling.state import Stage
+
+if TYPE_CHECKING:
+    from wattloom.kubernetes.scheduler import Scheduler
+
+EXPLAIN_S: Final = 120.0
+STATES: Final = {At.ASIDE: "aside", At.QUEUED: "queued", At.BINDING: "binding"}
+
+
+class Answering:
+    """`open` pages are for everybody."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self._scheduler = scheduler
+        self._shown = m.Shown(scheduler.counts, self._figures)
+        self._explaining = asyncio.Semaphore(1)
+        self.open: dict[str, Page] = {"/healthz": self._healthz, "/readyz": self._readyz}
+        self.pages: dict[str, Page] = {"/metrics": self._metrics, "/why": self._why}
+
+    async def _healthz(self, asked: Asked) -> Answered:
+        return Answered(200, TEXT, b"ok\n")
+
+    async def _readyz(self, asked: Asked) -> Answered:
+        scheduler = self._scheduler
+        if not scheduler.state.synced:
+            return Answered(503, TEXT, b"not in step with the cluster yet\n")
+        return Answered(200, TEXT, b"leader\n" if scheduler.deciding_now else b"standby\n")
+
+    async def _metrics(self, asked: Asked) -> Answered:
+        body, kind = m.text_of(self._shown, asked.accept)
+        return Answered(200, kind, body)
+
+    def _figures(self) -> dict[m.Metric, m.Figures]:
+        scheduler = self._scheduler
+        state, teller = scheduler.state, scheduler.teller
+        pending = Counter(entry.at for entry in state.pods.by_uid.values())
+        index = scheduler.deciding.engine.ledger.index
+        known = sum(node.cls.machine.knows_power for node in index.nodes.values())
+        return {
+            m.PENDING: {(name,): float(pending[at]) for at, name in STATES.items()},
+            m.IN_FLIGHT: {(): float(len(scheduler.binder))},
+            m.RESTARTS: {(str(each.resource),): float(each.counts.restarts) for each in state.reflectors},
+            m.EVENTS_QUEUED: {(): float(len(teller))},
+            m.EVENTS_WRITTEN: {(): float(teller.written)},
+            m.EVENTS_DROPPED: {(): float(teller.dropped)},
+            m.LEADING: {(): float(scheduler.deciding_now)},
+            m.NODES: {("known",): float(known), ("unknown",): float(len(index.nodes) - known)},
+            m.THROTTLED: {(): float(scheduler.api.throttled)},
+            m.REFUSED: {(): float(scheduler.deciding.refused)},
+        }
+
+    # -- why ---------------------------------------------------------------------------------------------------------
+
+    async def _why(self, asked: Asked) -> Answered:
+        name = asked.query.get("pod", "")
+        if name.count("/") != 1:
+            return Answered(400, TEXT, b"/why?pod=NAMESPACE/NAME\n")
+        scheduler = self._scheduler
+        if not scheduler.deciding_now:
+            holder = scheduler.election.holder if scheduler.election is not None else ""
+            return Answered(503, TEXT, f"this replica stands by; {holder or 'nobody'} leads: ask there\n".encode())
+        entry = self._entry(name)
+        if entry is not None and entry.at is At.ASIDE:
+            return Answered(404, TEXT, f"{name} is not before the engine: {entry.told or 'it is gated'}\n".encode())
+        if scheduler.log is not None and scheduler.options.why_command:
+            return await self._from_log(name, entry)
+        return self._from_here(name, entry)
+
+    def _entry(self, name: str) -> PodEntry | None:
+        namespace, _, pod = name.partition("/")
+        for entry in self._scheduler.state.pods.by_uid.values():
+            if entry.reference.name == pod and entry.reference.namespace == namespace:
+                return entry
+        return None
+
+    async def _from_log(self, name: str, entry: PodEntry | None) -> Answered:
+        scheduler = self._scheduler
+        assert scheduler.log is not None
+        scheduler.log.flush()
+        words = (*scheduler.options.why_command, name, "--log", str(scheduler.log.path))
+        async with self._explaining:
+            pipe = asyncio.subprocess.PIPE
+            process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
+            try:
+                async with asyncio.timeout(EXPLAIN_S):
+                    out, problem = await process.communicate()
+            except TimeoutError:
+                process.kill()
+                await process.wait()
+                return Answered(503, TEXT, b"the log is too long to be explained here: copy it and use --log\n")
+        return Answered(200, JSON, out) if process.returncode == 0 else Answered(404, TEXT, problem)
+
+    def _from_here(self, name: str, entry: PodEntry | None) -> Answered:
+        """A pod that waits is asked about now; of one that has a place, the decision alone is remembered."""
+        scheduler = self._scheduler
+        engine = scheduler.deciding.engine
+        task = entry.task.id if entry is not None and entry.task is not None else ""
+        task = task or next((each for each in reversed(scheduler.carrying.placed) if _is_of(each, name)), "")
+        record, placed = engine.ledger.tasks.get(task), scheduler.carrying.placed.get(task)
+        if record is None and placed is None:
+            return Answered(404, TEXT, f"{name} is not known here\n".encode())
+        waits = record is not None and record.stage in (Stage.QUEUED, Stage.BACKING_OFF)
+        told = explain(record, engine.ledger.view, scheduler.policy) if record is not None and waits else None
+        answer = {
+            "task": task,
+            "same_decisions": True,
+            "decisions": [] if told is None else [msgspec.to_builtins(told)],
+            "recorded": [] if placed is None else [{"time": placed[0]} | msgspec.to_builtins(placed[1])],
+            "waiting": None if told is None else {"reason": told.reason.value, "ahead": 0, "after": []},
+        }
+        return Answered(200, JSON, msgspec.json.encode(answer))
+
+
+def _is_of(task: str, name: str) -> bool:
+    return task.partition("#")[0] == name

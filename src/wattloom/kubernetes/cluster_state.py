@@ -1,0 +1,118 @@
+"""The cluster as the API server tells it, turned into the engine's events.
+
+Owns the listeners of all kinds of objects and the order in which they are first read: what nodes and pods refer to,
+then nodes, then pods. Decides and binds nothing.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from wattloom.kubernetes import kinds
+from wattloom.kubernetes.api import Api
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.listening import Kept, Soon, read_once, slim_node, slim_pod
+from wattloom.kubernetes.node_roll import NodeRoll
+from wattloom.kubernetes.objects import MachineProfile, Node, Pod
+from wattloom.kubernetes.pod_entry import PodEntry
+from wattloom.kubernetes.pod_roll import PodRoll
+from wattloom.kubernetes.reflector import HasMeta, Reflector
+from wattloom.kubernetes.unsupported import Unsupported
+from wattloom.kubernetes.world import World
+
+T = TypeVar("T", bound=HasMeta)
+
+
+class ClusterState:
+    """All reflectors, and what they keep in step. `start` returns once everything was read for the first time."""
+
+    def __init__(
+        self,
+        api: Api,
+        scheduler: str,
+        deciding: Deciding,
+        *,
+        ready: Callable[[PodEntry], None],
+        not_followed: Callable[[PodEntry, Unsupported], None],
+    ) -> None:
+        self.world: Final = World()
+        self.pods: Final = PodRoll(
+            scheduler,
+            deciding,
+            self.world,
+            node_counts=lambda name: self.nodes.counts(name),
+            settled=lambda name: self.nodes.settled(name),
+            ready=ready,
+            not_followed=not_followed,
+        )
+        self.nodes: Final = NodeRoll(deciding, here=self.pods.node_here, left=self.pods.node_left, busy=self.pods.busy)
+        self._world_soon: Final = Soon(self.pods.world_changed)
+        self._profiles_soon: Final = Soon(self.nodes.refresh)
+        self._stages: Final = self._reflectors(api)
+        self.synced = False
+
+    @property
+    def reflectors(self) -> list[Reflector[Any]]:
+        return [each for stage in self._stages for each in stage]
+
+    async def start(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        """Read everything, in order. Raises what the API server does not allow."""
+        for stage in self._stages:
+            for reflector in stage:
+                spawn(reflector.run())
+            for reflector in stage:
+                await read_once(reflector)
+            self._profiles_soon.now()
+            self._world_soon.now()
+        self.synced = True
+
+    def _reflectors(self, api: Api) -> tuple[tuple[Reflector[Any], ...], ...]:
+        world = self.world
+        around: tuple[Reflector[Any], ...] = (
+            Reflector(api, kinds.NAMESPACES, self._kept(world.namespaces)),
+            Reflector(api, kinds.VOLUMES, self._kept(world.volumes)),
+            Reflector(api, kinds.CLASSES, self._kept(world.classes)),
+            Reflector(api, kinds.CSI_NODES, self._kept(world.csi_nodes)),
+            Reflector(api, kinds.CSI_DRIVERS, self._kept(world.csi_drivers)),
+            Reflector(api, kinds.CLAIMS, Kept(self._claim)),
+            Reflector(api, kinds.PROFILES, Kept(self._profile)),
+        )
+        nodes = Reflector(api, kinds.NODES, Kept(self._node), slim=slim_node)
+        pods = Reflector(api, kinds.PODS, Kept(self._pod), fields=kinds.UNENDED, slim=slim_pod)
+        return around, (nodes,), (pods,)
+
+    def _kept(self, where: dict[str, T]) -> Kept[T]:
+        """A listener that keeps what pods refer to."""
+
+        def keep(one: T, there: bool) -> None:
+            name = one.metadata.name
+            if there:
+                where[name] = one
+            else:
+                where.pop(name, None)
+            self._world_soon.later()
+
+        return Kept(keep)
+
+    def _pod(self, pod: Pod, there: bool) -> None:
+        (self.pods.changed if there else self.pods.deleted)(pod)
+
+    def _node(self, node: Node, there: bool) -> None:
+        if there:
+            self.nodes.changed(node)
+        else:
+            self.nodes.deleted(node.metadata.name)
+
+    def _profile(self, profile: MachineProfile, there: bool) -> None:
+        if there:
+            self.nodes.profile_changed(profile)
+        else:
+            self.nodes.profile_deleted(profile.metadata.name)
+        self._profiles_soon.later()
+
+    def _claim(self, claim: Any, there: bool) -> None:
+        key = claim.metadata.namespace, claim.metadata.name
+        if there:
+            self.world.claims[key] = claim
+        else:
+            self.world.claims.pop(key, None)
+        self._world_soon.later()

@@ -1,0 +1,164 @@
+"""What has been told of which pod, and what is still to be written.
+
+Owns the merging of repeated words into one event with a count, and the order of writing. Writes nothing itself and
+waits for nothing: `telling` does.
+"""
+
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+NOTE_BYTES: Final = 1024
+"""What the API server takes as the note of an event."""
+NAME_LETTERS: Final = 253
+FORGOTTEN_S: Final = 360.0
+"""A series that was not heard of for this long begins anew, as in Kubernetes."""
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """Whom an event is about."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class Line(msgspec.Struct):
+    """One event on one pod: what is told, and what of it the API server has."""
+
+    pod: Pod
+    reason: str
+    note: str
+    kind: str
+    action: str
+    first: datetime
+    last: datetime
+    count: int = 1
+    event: str = ""
+    """The name of the event that has been written, or is being, for `event_note`."""
+    event_note: str = ""
+    written_note: str | None = None
+    written_count: int = 0
+    written_at: float = 0.0
+    queued: bool = False
+    writing: bool = False
+
+    @property
+    def open(self) -> bool:
+        return self.written_note != self.note or self.written_count != self.count
+
+
+class EventBook:
+    """Lines to write, first come first served. One that repeats is written again at most every `repeat_s`."""
+
+    def __init__(self, controller: str, instance: str, *, repeat_s: float = 10.0) -> None:
+        self._controller, self._instance = controller, instance
+        self._repeat_s = repeat_s
+        self._queue: deque[Line] = deque()
+        self._repeating: dict[tuple[str, str], Line] = {}
+        self._serial = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def tell(self, pod: Pod, reason: str, note: str, kind: str, action: str, now: datetime, clock: float) -> None:
+        """Something to be told once."""
+        failed = self._repeating.pop((pod.uid, "FailedScheduling"), None)
+        if failed is not None and failed.open and not failed.queued and not failed.writing:
+            self._put(failed)
+        self._put(Line(pod, reason, clipped(note), kind, action, now, now))
+
+    def repeat(self, pod: Pod, reason: str, note: str, kind: str, action: str, now: datetime, clock: float) -> None:
+        """Something that may be told again and again: the same words are counted, other words replace them."""
+        note, key = clipped(note), (pod.uid, reason)
+        line = self._repeating.get(key)
+        if line is None or (not line.open and clock - line.written_at > FORGOTTEN_S):
+            line = self._repeating[key] = Line(pod, reason, note, kind, action, now, now)
+            self._put(line)
+            return
+        line.last = now
+        if line.note == note:
+            line.count += 1
+        else:
+            line.note, line.first = note, now
+            line.count = 1
+        if not line.queued and not line.writing and self._due(line, clock):
+            self._put(line)
+
+    def late(self, clock: float, *, all: bool = False) -> int:
+        """Queue what has waited its time; everything, with `all`. How many lines are not wholly written."""
+        rest = 0
+        for key, line in tuple(self._repeating.items()):
+            if line.open:
+                rest += 1
+                if not line.queued and not line.writing and (all or self._due(line, clock)):
+                    self._put(line)
+            elif clock - line.written_at > FORGOTTEN_S:
+                del self._repeating[key]
+        return rest
+
+    def take(self) -> Line | None:
+        """The next to write, until it is `done`. What is told of it meanwhile makes it late, not double."""
+        if not self._queue:
+            return None
+        line = self._queue.popleft()
+        line.queued, line.writing = False, True
+        return line
+
+    def done(self, line: Line) -> None:
+        line.writing = False
+
+    def name(self, line: Line) -> None:
+        """A name for the event with these words: the same when it is sent again, so that it is not there twice."""
+        if not line.event or line.event_note != line.note:
+            self._serial += 1
+            tail = f".{int(line.first.timestamp() * 1e6):x}{self._serial & 0xFFFF:04x}"
+            line.event, line.event_note = line.pod.name[: NAME_LETTERS - len(tail)] + tail, line.note
+
+    def fresh(self, line: Line) -> dict[str, Any]:
+        """The event as it is made. Its name stays the same when it is sent again."""
+        pod = line.pod
+        body: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": pod.namespace, "name": line.event},
+            "eventTime": micro(line.first),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "action": line.action,
+            "reason": line.reason,
+            "type": line.kind,
+            "note": line.note,
+            "regarding": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+            },
+        }
+        return body | self.series(line) if line.count > 1 else body
+
+    def series(self, line: Line) -> dict[str, Any]:
+        return {"series": {"count": max(2, line.count), "lastObservedTime": micro(line.last)}}
+
+    def _due(self, line: Line, clock: float) -> bool:
+        return line.written_note is None or clock - line.written_at >= self._repeat_s
+
+    def _put(self, line: Line) -> None:
+        line.queued = True
+        self._queue.append(line)
+
+
+def clipped(note: str) -> str:
+    """At most as long as the API server takes, cut between letters."""
+    data = note.encode()
+    if len(data) <= NOTE_BYTES:
+        return note
+    return data[: NOTE_BYTES - 3].decode("utf-8", "ignore") + "…"
+
+
+def micro(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

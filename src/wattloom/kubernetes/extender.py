@@ -1,0 +1,173 @@
+"""The extender inside kube-scheduler's process of scheduling: an HTTP server that knows the cluster's watts.
+
+Owns the life of the process. It decides for nobody: kube-scheduler asks which of the nodes that it found feasible
+are best by watts, and goes on without it when it is not there.
+"""
+
+import asyncio
+import gc
+import logging
+import ssl
+from typing import Final
+
+import msgspec
+
+from wattloom.errors import InputError, WattloomError
+from wattloom.kubernetes.api import Api
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.errors import ApiError, Forbidden
+from wattloom.kubernetes.extender_answers import ALL, Answers
+from wattloom.kubernetes.extender_choice import Choice
+from wattloom.kubernetes.extender_config import LISTEN
+from wattloom.kubernetes.extender_http import ExtenderServer, Verb
+from wattloom.kubernetes.extender_pages import ExtenderPages
+from wattloom.kubernetes.extender_state import ExtenderState
+from wattloom.kubernetes.health import WebServer
+from wattloom.kubernetes.metrics import DECISION_S, Histogram
+from wattloom.kubernetes.scheduler import usable_policy
+from wattloom.kubernetes.target import Target
+from wattloom.kubernetes.watts_publishing import WattsPublisher
+from wattloom.policies.protocol import Policy
+from wattloom.scheduling import events as ev
+
+LOG: Final = logging.getLogger(__name__)
+HTTP: Final = "127.0.0.1:10264"
+EXPIRE_EVERY_S: Final = 1.0
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How an extender is run; the command's options."""
+
+    policy: str = "least-joules"
+    listen: str = LISTEN
+    http: str = HTTP
+    """Health and metrics; empty: none."""
+    keep: int = 1
+    """Nodes that the filter answers with at most; ALL: every one that watts allow."""
+    cap_w: float | None = None
+    """Limit on the whole cluster's draw."""
+    assume_s: float = 30.0
+    """How long a pod is taken to be on its way to where it was sent."""
+    token: str = ""
+    publish_watts: bool = True
+
+
+class Extender:
+    """`run` until `stop`."""
+
+    def __init__(self, target: Target, options: Options, encryption: ssl.SSLContext | None = None) -> None:
+        if options.cap_w is not None and not 0.0 < options.cap_w < float("inf"):
+            raise InputError("cap", f"must be a positive number of watts, not {options.cap_w}")
+        self.options: Final = options
+        self.seconds: Final = Histogram(DECISION_S)
+        self.api: Final = Api(target, connections=16, agent="wattloom-extender")
+        self.deciding: Final = Deciding(advising(usable_policy(options.policy)), lambda instruction: None)
+        if options.cap_w is not None:
+            self.deciding.tell(ev.CapChanged(0.0, options.cap_w))
+        self.state: Final = ExtenderState(
+            self.api, self.deciding, assume_s=options.assume_s, changed=self._node_changed
+        )
+        engine = self.deciding.engine
+        self.answers: Final = Answers(
+            self.deciding,
+            Choice(engine.policy, engine.ledger.view),
+            self.state.loads,
+            keep=options.keep,
+            synced=lambda: self.state.synced,
+        )
+        self.publisher: Final = WattsPublisher(self.api, self.state.nodes.objects.get, self.state.nodes.machine_of)
+        verbs: dict[str, Verb] = {"filter": self.answers.filter, "prioritize": self.answers.prioritize}
+        self.server: Final = ExtenderServer(
+            options.listen, verbs, token=options.token, encryption=encryption, observe=self.seconds.observe
+        )
+        pages = ExtenderPages(self)
+        self.web: Final = (
+            WebServer(options.http, pages.open, pages.pages, token=options.token) if options.http else None
+        )
+        self._over: Final = asyncio.Event()
+        self._problem: WattloomError | None = None
+
+    async def run(self) -> None:
+        try:
+            async with self.api:
+                await self.server.start()
+                if self.web is not None:
+                    await self.web.start()
+                LOG.info("answers kube-scheduler at port %d, by %s", self.server.port, self.options.policy)
+                await self._live()
+        finally:
+            self.server.stop()
+            if self.web is not None:
+                await self.web.stop()
+            self.deciding.stop()
+        if self._problem is not None:
+            raise self._problem
+
+    def stop(self) -> None:
+        self._over.set()
+
+    async def _live(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._expire())]
+            if self.options.publish_watts:
+                tasks.append(group.create_task(self.publisher.run()))
+            tasks.append(group.create_task(self._start(group, tasks)))
+            await self._over.wait()
+            for task in tasks:
+                task.cancel()
+
+    async def _start(self, group: asyncio.TaskGroup, tasks: list[asyncio.Task[None]]) -> None:
+        try:
+            await self.state.start(lambda work: tasks.append(group.create_task(work)))
+        except ApiError as error:
+            self._problem = in_words(error)
+            self._over.set()
+            return
+        nodes, pods = len(self.state.nodes.objects), len(self.state.loads.by_uid)
+        LOG.info("in step with the cluster: %d nodes, %d pods", nodes, pods)
+        gc.collect()
+        gc.freeze()  # what was read stays: looking through it again and again would make answers late
+
+    async def _expire(self) -> None:
+        while True:
+            await asyncio.sleep(EXPIRE_EVERY_S)
+            self.state.loads.expire()
+
+    def _node_changed(self, name: str) -> None:
+        if self.options.publish_watts:
+            self.publisher.changed(name)
+
+
+def advising(policy: Policy) -> Policy:
+    """Room for CPU is kube-scheduler's question: here cores count for watts alone."""
+    policy.terms = msgspec.structs.replace(policy.terms, guarantee=0.0)
+    return policy
+
+
+def in_words(error: ApiError) -> WattloomError:
+    if isinstance(error, Forbidden):
+        return WattloomError(f"{error}; `wattloom kubernetes manifests --what extender` has all that is needed")
+    return error
+
+
+def kept(text: str) -> int:
+    """The number of nodes that `--keep` names."""
+    if text == "all":
+        return ALL
+    if not text.isdecimal() or not 1 <= int(text) < ALL:
+        raise InputError("keep", f"must be a number from 1, or all, not {text!r}")
+    return int(text)
+
+
+def run(target: Target, options: Options, encryption: ssl.SSLContext | None = None) -> None:
+    """An extender in this process, until SIGTERM or SIGINT."""
+    import signal
+
+    async def live() -> None:
+        extender = Extender(target, options, encryption)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, extender.stop)
+        await extender.run()
+
+    asyncio.run(live())

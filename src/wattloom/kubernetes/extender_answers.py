@@ -1,0 +1,186 @@
+"""What the extender answers to kube-scheduler's two questions, as bytes.
+
+Owns the form of questions and answers, and that everything gets one: what cannot be answered is told in words under
+"Error". The choice itself is `extender_choice`'s; what is assumed after it `extender_load`'s.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.extender_choice import Choice, Offer
+from wattloom.kubernetes.extender_load import Loads
+from wattloom.kubernetes.objects import Pod
+from wattloom.policies.view import Ask
+from wattloom.workload.task import Task
+
+LOG: Final = logging.getLogger(__name__)
+ALL: Final = 1 << 30
+"""Keep as many."""
+KEPT_OFFERS: Final = 128
+"""kube-scheduler goes around the nodes, so the same offers come again."""
+SOFT: Final = (b'"preferredDuringScheduling', b'"ScheduleAnyway"')
+"""Found in pods whose owners have wishes that only kube-scheduler's scores can follow."""
+NO_NAMES: Final = "NodeNames is missing: set nodeCacheCapable: true for this extender in kube-scheduler's configuration"
+UNSYNCED: Final = "asked before the cluster was read: every node passes until then"
+
+
+class Asking(msgspec.Struct, frozen=True, gc=False):
+    """kube-scheduler's ExtenderArgs."""
+
+    pod: Pod = msgspec.field(name="Pod")
+    names: msgspec.Raw = msgspec.field(name="NodeNames", default=msgspec.Raw(b"null"))
+
+
+class Unanswerable(Exception):
+    """The question makes no sense; says why."""
+
+
+class Answers:
+    """`filter` and `prioritize` take a body and give one. `synced` says whether the cluster was read.
+
+    `keep` nodes pass the filter, of a pod with soft wishes all that watts allow."""
+
+    def __init__(
+        self, deciding: Deciding, choice: Choice, loads: Loads, *, keep: int, synced: Callable[[], bool]
+    ) -> None:
+        self.counts: dict[tuple[str, str], int] = {}
+        """Calls by verb and what was answered: chosen, refused, passed (not read yet), error."""
+        self._ledger: Final = deciding.engine.ledger
+        self._choice = choice
+        self._loads = loads
+        self._keep = keep
+        self._synced = synced
+        self._said_unsynced = False
+        self._read: Final = msgspec.json.Decoder(Asking)
+        self._offers: dict[bytes, Offer] = {}
+        self._offers_at = -1
+
+    # -- filter ------------------------------------------------------------------------------------------------------
+
+    def filter(self, body: bytes) -> bytes:
+        try:
+            return self._filter(body)
+        except Exception as error:
+            self._count("filter", "error")
+            return msgspec.json.encode({"NodeNames": None, "FailedNodes": {}, "Error": _in_words(error)})
+
+    def _filter(self, body: bytes) -> bytes:
+        asking = self._asked(body)
+        if not self._ready():
+            self._count("filter", "passed")
+            return _passing(bytes(asking.names))
+        task = self._loads.call(asking.pod)
+        ask = self._ask(task)
+        offer = self._offer(bytes(asking.names))
+        keep = ALL if SOFT[0] in body or SOFT[1] in body else self._keep
+        found = self._choice.best(ask, offer, 1 if keep == ALL else keep)
+        if not found:
+            self._count("filter", "refused")
+            return _refusing(self._choice.refused(ask, _names(asking)))
+        self._count("filter", "chosen")
+        if keep == ALL:
+            return self._all(ask, _names(asking))
+        if len(found) == 1:
+            self._assume(asking.pod, task, found[0])
+        return _passing(_listed(found))
+
+    def _all(self, ask: Ask, names: list[str]) -> bytes:
+        refused = self._choice.refused(ask, names)
+        passed = [name for name in names if name not in refused] if refused else names
+        return msgspec.json.encode({"NodeNames": passed, "FailedNodes": refused, "Error": ""})
+
+    # -- prioritize --------------------------------------------------------------------------------------------------
+
+    def prioritize(self, body: bytes) -> bytes:
+        """There is no place for an error in this answer: kube-scheduler takes what is no list for one."""
+        try:
+            return self._prioritize(body)
+        except Exception as error:
+            self._count("prioritize", "error")
+            return msgspec.json.encode({"Error": _in_words(error)})
+
+    def _prioritize(self, body: bytes) -> bytes:
+        asking = self._asked(body)
+        names = _names(asking)
+        if not self._ready():
+            self._count("prioritize", "passed")
+            return _scored(names, [0] * len(names))
+        task = self._loads.call(asking.pod)
+        found = self._choice.scored(self._ask(task), names)
+        self._count("prioritize", "chosen")
+        if names:
+            self._assume(asking.pod, task, names[found.index(max(found))])
+        return _scored(names, found)
+
+    # -- both --------------------------------------------------------------------------------------------------------
+
+    def _asked(self, body: bytes) -> Asking:
+        asking = self._read.decode(body)
+        if not asking.pod.metadata.uid:
+            raise Unanswerable("Pod.metadata.uid is missing: this is no pod of an API server")
+        if asking.names == b"null":
+            raise Unanswerable(NO_NAMES)
+        return asking
+
+    def _ready(self) -> bool:
+        if self._synced():
+            return True
+        if not self._said_unsynced:
+            self._said_unsynced = True
+            LOG.warning(UNSYNCED)
+        return False
+
+    def _ask(self, task: Task) -> Ask:
+        return Ask(task, self._ledger.shape_of(task), self._ledger.view.time, 0)
+
+    def _offer(self, names: bytes) -> Offer:
+        roster = self._choice.roster()
+        if roster != self._offers_at or len(self._offers) >= KEPT_OFFERS:
+            self._offers.clear()
+            self._offers_at = roster
+        offer = self._offers.get(names)
+        if offer is None:
+            offer = self._offers[names] = self._choice.offer(msgspec.json.decode(names, type=list[str]))
+        return offer
+
+    def _assume(self, pod: Pod, task: Task, node: str) -> None:
+        self._loads.assume(pod.metadata.uid, task, node)
+        self._ledger.view.last_node = node
+
+    def _count(self, verb: str, result: str) -> None:
+        key = verb, result
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+
+def _names(asking: Asking) -> list[str]:
+    return msgspec.json.decode(asking.names, type=list[str])
+
+
+def _listed(names: list[str]) -> bytes:
+    return msgspec.json.encode(names)
+
+
+def _passing(names: bytes) -> bytes:
+    return b'{"NodeNames":%b,"FailedNodes":{},"Error":""}' % names
+
+
+def _refusing(why: dict[str, str]) -> bytes:
+    return b'{"NodeNames":[],"FailedNodes":%b,"Error":""}' % msgspec.json.encode(why)
+
+
+def _scored(names: list[str], found: list[int]) -> bytes:
+    parts = [b'{"Host":%b,"Score":%d}' % (msgspec.json.encode(n), score) for n, score in zip(names, found, strict=True)]
+    return b"[%b]" % b",".join(parts)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, msgspec.MsgspecError):
+        return f"wattloom: the question cannot be read: {error}"
+    if isinstance(error, Unanswerable):
+        return f"wattloom: {error}"
+    LOG.error("a question could not be answered", exc_info=error)
+    return f"wattloom: {type(error).__name__}: {error}"

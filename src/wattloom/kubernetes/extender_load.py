@@ -1,0 +1,188 @@
+"""What pods load their nodes with, as the extender counts it: those that are there, and those that soon will be.
+
+Owns both. kube-scheduler knows of a pod's place before the API server tells anybody else, so the extender assumes
+that the pod goes where it was sent, until the watch says where it is, or for a while. Memory, ports and company are
+kube-scheduler's business: here a pod is its cores, for as long as it runs.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from wattloom.errors import InputError
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.functions import define, shared_name
+from wattloom.kubernetes.objects import Pod
+from wattloom.kubernetes.pods import ended, function_of
+from wattloom.kubernetes.requests import asked_by, held_by
+from wattloom.kubernetes.unsupported import Unsupported
+from wattloom.kubernetes.wishes import NONE, wishes_of
+from wattloom.scheduling import events as ev
+from wattloom.units import MILLI
+from wattloom.workload.requirements import Requirements
+from wattloom.workload.task import Task
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Load:
+    """A pod on a node. Without `task` the node is not known (any more)."""
+
+    __slots__ = ("call", "node", "running_since", "task", "until")
+
+    def __init__(self, call: Task, node: str) -> None:
+        self.call: Final = call
+        """As it asks; the engine gets it under a name of its own."""
+        self.node: Final = node
+        self.task = ""
+        self.until: float | None = None
+        """Assumed, and until when; None: seen there."""
+        self.running_since: float | None = None
+
+
+class Loads:
+    """Pods on nodes by uid. `knows` says whether the engine has a node."""
+
+    def __init__(self, deciding: Deciding, knows: Callable[[str], bool], *, assume_s: float) -> None:
+        self.by_uid: dict[str, Load] = {}
+        self.elsewhere = 0
+        """Pods that went to another node than was assumed."""
+        self.expired = 0
+        """Pods that went nowhere while that was assumed."""
+        self._on_node: dict[str, dict[str, Load]] = {}
+        self._assumed: dict[str, Load] = {}
+        """In the order in which they expire."""
+        self._deciding = deciding
+        self._knows = knows
+        self._assume_s = assume_s
+        self._serial = 0
+
+    @property
+    def assumed(self) -> int:
+        return len(self._assumed)
+
+    # -- what the API server tells -----------------------------------------------------------------------------------
+
+    def changed(self, pod: Pod) -> None:
+        node, uid = pod.spec.node_name, pod.metadata.uid
+        if ended(pod):
+            self.deleted(pod)
+            return
+        if not node:
+            return
+        load = self.by_uid.get(uid)
+        if load is not None and load.node == node and load.until is not None:
+            self._seen(uid, load)
+        elif load is None or load.node != node or load.call.requirements != _needs(pod, held=True):
+            if load is not None and load.until is not None:
+                self.elsewhere += 1
+            load = self._put(uid, self._call(pod, held=True), node)
+        if load.running_since is None and pod.status.phase == "Running":
+            load.running_since = self._deciding.now
+
+    def deleted(self, pod: Pod) -> None:
+        """Ended, or removed."""
+        load = self.by_uid.get(pod.metadata.uid)
+        if load is not None:
+            self._drop(pod.metadata.uid, load, succeeded=pod.status.phase == "Succeeded")
+
+    # -- what is assumed ---------------------------------------------------------------------------------------------
+
+    def call(self, pod: Pod) -> Task:
+        """The pod as a task to ask about; nothing is assumed of it any more."""
+        load = self.by_uid.get(pod.metadata.uid)
+        if load is not None and load.until is not None:
+            self._drop(pod.metadata.uid, load)
+        return self._call(pod, held=False)
+
+    def assume(self, uid: str, call: Task, node: str) -> None:
+        """It will be there in a moment."""
+        if uid not in self.by_uid:
+            load = self._put(uid, call, node)
+            load.until = self._deciding.now + self._assume_s
+            self._assumed[uid] = load
+
+    def expire(self) -> None:
+        """Give up what was assumed for too long."""
+        now = self._deciding.now
+        for uid, load in tuple(self._assumed.items()):
+            if load.until is None or load.until > now:
+                break
+            self.expired += 1
+            self._drop(uid, load)
+
+    def _seen(self, uid: str, load: Load) -> None:
+        load.until = None
+        self._assumed.pop(uid, None)
+
+    # -- nodes come and go -------------------------------------------------------------------------------------------
+
+    def node_here(self, node: str) -> None:
+        for load in self._on_node.get(node, {}).values():
+            self._tell(load)
+
+    def node_left(self, node: str) -> None:
+        """Before the engine loses it."""
+        for load in self._on_node.get(node, {}).values():
+            self._end(load)
+
+    # -- the engine's side -------------------------------------------------------------------------------------------
+
+    def _put(self, uid: str, call: Task, node: str) -> Load:
+        known = self.by_uid.get(uid)
+        if known is not None:
+            self._drop(uid, known)
+        load = self.by_uid[uid] = Load(call, node)
+        self._on_node.setdefault(node, {})[uid] = load
+        self._tell(load)
+        return load
+
+    def _drop(self, uid: str, load: Load, *, succeeded: bool = False) -> None:
+        del self.by_uid[uid]
+        self._assumed.pop(uid, None)
+        there = self._on_node[load.node]
+        del there[uid]
+        if not there:
+            del self._on_node[load.node]
+        self._end(load, succeeded=succeeded)
+
+    def _tell(self, load: Load) -> None:
+        if self._knows(load.node):
+            self._serial += 1
+            task = msgspec.structs.replace(load.call, id=f"{load.call.id}~{self._serial}")
+            if self._deciding.tell(ev.TaskFound(self._deciding.now, task, load.node)):
+                load.task = task.id
+
+    def _end(self, load: Load, *, succeeded: bool = False) -> None:
+        if not load.task:
+            return
+        now = self._deciding.now
+        if succeeded:
+            since = load.running_since
+            self._deciding.tell(ev.TaskFinished(now, load.task, 1, None if since is None else now - since))
+        else:
+            self._deciding.tell(ev.TaskFailed(now, load.task, 1, "function", "it left"))
+        load.task = ""
+
+    def _call(self, pod: Pod, *, held: bool) -> Task:
+        function = shared_name(function_of(pod), pod)
+        define(self._deciding, function, pod)
+        told = wishes_of(pod)
+        wishes = NONE if isinstance(told, Unsupported) else told
+        meta = pod.metadata
+        return Task(
+            id=f"{meta.namespace}/{meta.name}",
+            function=function,
+            requirements=_needs(pod, held=held),
+            energy_weight=wishes.energy_weight,
+        )
+
+
+def _needs(pod: Pod, *, held: bool) -> Requirements:
+    try:
+        cpu = (held_by(pod) if held else asked_by(pod)).cpu
+    except InputError:  # the API server takes no such amounts
+        cpu = 0
+    return Requirements(cpu=cpu / MILLI)

@@ -1,0 +1,35 @@
+"""Which function of the engine a pod is a call of, and what its owner declares about it.
+
+Owns the name and the declaration. Pods of one function share what was learned of their run times.
+"""
+
+import re
+from typing import Final
+
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.node_roll import REFERENCE
+from wattloom.kubernetes.objects import Pod
+from wattloom.kubernetes.wishes import RUNTIME, Wishes, wishes_of
+from wattloom.scheduling import events as ev
+from wattloom.workload.function import Function, Variant
+
+_NUMBERED: Final = re.compile(r"[-.]?[0-9]+$")
+"""What tells pods apart that somebody made one by one."""
+
+
+def shared_name(function: str, pod: Pod) -> str:
+    """Pods that nobody controls are one function if only a number at the end tells them apart."""
+    return function if pod.metadata.owner_references else _NUMBERED.sub("", function) or function
+
+
+def define(deciding: Deciding, name: str, pod: Pod) -> None:
+    """Tell the engine of the function, if it does not know it as the pod declares it."""
+    known = deciding.engine.ledger.functions.get(name)
+    if RUNTIME in pod.metadata.annotations:
+        wishes = wishes_of(pod)
+        seconds = wishes.runtime_s if isinstance(wishes, Wishes) else None
+        declared = Function(name, variants=(Variant(seconds={REFERENCE: seconds} if seconds else {}),))
+        if declared != known:
+            deciding.tell(ev.FunctionDefined(deciding.now, declared))
+    elif known is None:
+        deciding.tell(ev.FunctionDefined(deciding.now, Function(name)))

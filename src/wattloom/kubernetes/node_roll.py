@@ -1,0 +1,170 @@
+"""The cluster's nodes, as the engine is told of them.
+
+Owns which nodes the engine knows, of which machines they are, and when a node that was deleted is given up: not
+before the bindings to it that are under way are known. Knows no pod but by name.
+"""
+
+import logging
+from collections.abc import Callable, Set
+from typing import Final
+
+import msgspec
+
+from wattloom.cluster.node import Node as EngineNode
+from wattloom.cluster.profile import MachineProfile as Machine
+from wattloom.errors import InputError
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.nodes import ALWAYS_OWN, node_of, own_labels
+from wattloom.kubernetes.objects import MachineProfile, Node
+from wattloom.kubernetes.profiles import Found, Profiles
+from wattloom.scheduling import events as ev
+
+LOG: Final = logging.getLogger(__name__)
+Form = Callable[[Node, str, Set[str], float | None], EngineNode]
+"""What the engine is told of a node: the object, its machine, the labels that are its own, its cap."""
+REFERENCE: Final = "reference"
+"""A machine of speed 1 that no node is of: run times that owners of pods declare are of it."""
+
+
+class NodeRoll:
+    """`here` and `left` are told when pods on a node begin and cease to count; `busy` says how many bindings to a node
+    are under way."""
+
+    def __init__(
+        self,
+        deciding: Deciding,
+        *,
+        here: Callable[[str], None],
+        left: Callable[[str], None],
+        busy: Callable[[str], bool],
+        form: Form = node_of,
+    ) -> None:
+        self.objects: dict[str, Node] = {}
+        self.problems: dict[str, str] = {}
+        """By node: what is wrong with its profile."""
+        self._deciding = deciding
+        self._here, self._left, self._busy = here, left, busy
+        self._form = form
+        self._told: dict[str, EngineNode] = {}
+        """As the engine knows them."""
+        self._machines: dict[str, Machine] = {}
+        self._profiles = Profiles()
+        self._given: dict[str, MachineProfile] = {}
+        self._own = ALWAYS_OWN
+        self._own_at = 0
+        self._define(Machine(name=REFERENCE, arch="any", cores=1, threads=1, memory=0))
+
+    def knows(self, name: str) -> bool:
+        """Whether the engine has it, and it was not deleted."""
+        return name in self._told and name in self.objects
+
+    def counts(self, name: str) -> bool:
+        """Whether the engine has it, be it deleted or not."""
+        return name in self._told
+
+    def machine_of(self, name: str) -> Found | None:
+        """The machine that a node is taken for; None: there is no such node."""
+        node = self.objects.get(name)
+        return None if node is None else self._profiles.of(node)
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def changed(self, node: Node) -> None:
+        name = node.metadata.name
+        self.objects[name] = node
+        if len(self.objects) > 2 * self._own_at:
+            self._look_at_labels()
+        self._tell(node)
+
+    def deleted(self, name: str) -> None:
+        """Nothing more goes there; it is gone for the engine once nothing is on its way there."""
+        self.objects.pop(name, None)
+        self.problems.pop(name, None)
+        known = self._told.get(name)
+        if known is None:
+            return
+        if self._busy(name):
+            closed = msgspec.structs.replace(known, closed=True)
+            if self._deciding.tell(ev.NodeChanged(self._deciding.now, closed)):
+                self._told[name] = closed
+        else:
+            self._give_up(name)
+
+    def settled(self, name: str) -> None:
+        """A binding to this node is known: one that was deleted may be given up now."""
+        if name in self._told and name not in self.objects and not self._busy(name):
+            self._give_up(name)
+
+    def _give_up(self, name: str) -> None:
+        self._left(name)
+        if self._deciding.tell(ev.NodeLost(self._deciding.now, name)):
+            del self._told[name]
+
+    def _tell(self, node: Node) -> None:
+        name = node.metadata.name
+        found = self._found(node)
+        try:
+            made = self._form(node, found.machine.name, self._own, found.cap_w)
+        except InputError as error:
+            LOG.error("node %s cannot be used: %s", name, error)
+            return
+        known = self._told.get(name)
+        if known == made or not self._define(found.machine):
+            return
+        now = self._deciding.now
+        if known is None:
+            if self._deciding.tell(ev.NodeJoined(now, made)):
+                self._told[name] = made
+                self._here(name)
+        elif self._deciding.tell(ev.NodeChanged(now, made)):
+            self._told[name] = made
+
+    def _look_at_labels(self) -> None:
+        """Which labels tell single nodes apart; looked at again whenever there are twice as many nodes."""
+        self._own_at = max(8, len(self.objects))
+        own = own_labels(self.objects.values())
+        if own != self._own:
+            self._own = own
+            self._tell_all()
+
+    # -- machines ----------------------------------------------------------------------------------------------------
+
+    def profile_changed(self, profile: MachineProfile) -> None:
+        """`refresh` makes it count, so that many at once cost one look at the nodes."""
+        self._given[profile.metadata.name] = profile
+
+    def profile_deleted(self, name: str) -> None:
+        self._given.pop(name, None)
+
+    def refresh(self) -> None:
+        """Profiles have changed: look at every node again."""
+        self._profiles = Profiles(self._given.values())
+        for name, problem in self._profiles.problems.items():
+            LOG.warning("MachineProfile %s is not used: %s", name, problem)
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        for node in self.objects.values():
+            if node.metadata.name in self._told:
+                self._tell(node)
+
+    def _found(self, node: Node) -> Found:
+        name = node.metadata.name
+        found = self._profiles.of(node)
+        if found.problem and self.problems.get(name) != found.problem:
+            LOG.warning("node %s counts as of unknown power: %s", name, found.problem)
+        if found.problem:
+            self.problems[name] = found.problem
+        else:
+            self.problems.pop(name, None)
+        return found
+
+    def _define(self, machine: Machine) -> bool:
+        """Kubernetes' nodes are not sent to sleep by us: to the engine they cannot."""
+        awake = msgspec.structs.replace(machine, sleep_w=None) if machine.sleep_w is not None else machine
+        if self._machines.get(awake.name) == awake:
+            return True
+        if not self._deciding.tell(ev.MachineDefined(self._deciding.now, awake)):
+            return False
+        self._machines[awake.name] = awake
+        return True

@@ -1,0 +1,233 @@
+"""One kind of object kept in step with the API server: a list, then a watch from there, for as long as it runs.
+
+Owns what was known last and the difference to what is now, so that nobody who listens has to care whether a change
+came by a watch or by a list after the watch was lost. Does not know what the objects mean.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Final, Generic, Protocol, TypeVar, cast
+
+from wattloom.kubernetes.api import PAGE, Api, Watch
+from wattloom.kubernetes.backoff import Backoff
+from wattloom.kubernetes.errors import ApiError, Gone, TooManyRequests, Unreachable
+from wattloom.kubernetes.reading import Bookmark, Change, Unreadable
+from wattloom.kubernetes.resource import Resource
+
+LOG: Final = logging.getLogger(__name__)
+BRIEF_S: Final = 1.0
+"""A watch that ends sooner and has said nothing is a fault, not the end of its time."""
+
+
+class Meta(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+class HasMeta(Protocol):
+    @property
+    def metadata(self) -> Meta: ...
+
+
+T = TypeVar("T", bound=HasMeta)
+Listened = TypeVar("Listened", contravariant=True)
+Key = tuple[str, str]
+
+
+class Listener(Protocol[Listened]):
+    """Told in order, in the event loop, one at a time. What it raises is logged and does not end the stream."""
+
+    def changed(self, object: Listened, old: Listened | None) -> None:
+        """New where `old` is None. An object deleted and made again under its name is `deleted` in between."""
+
+    def deleted(self, object: Listened) -> None:
+        """Its last known state."""
+
+    def unreadable(self, object: Unreadable) -> None:
+        """It is there and does not fit its type. What was known of it before stays known."""
+
+
+class Counts:
+    """What happened so far, for the metrics."""
+
+    def __init__(self) -> None:
+        self.lists = self.watches = self.restarts = self.expired = self.changes = self.failures = 0
+        self.unreadable = self.bookmarks = 0
+
+
+class Reflector(Generic[T]):
+    """`run` until cancelled; `synced` is set once the first list has been told whole.
+
+    `slim` makes what is kept of an object (for `old`, and for `deleted` after a list) smaller than what is told.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource[T],
+        listener: Listener[T],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        slim: Callable[[T], T] | None = None,
+        page: int = PAGE,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.resource: Final = resource
+        self.synced: Final = asyncio.Event()
+        self.counts: Final = Counts()
+        self.failure: ApiError | None = None
+        """Why it is out of step, while it is."""
+        self._api = api
+        self._listener = listener
+        self._namespace, self._labels, self._fields = namespace, labels, fields
+        self._slim = slim
+        self._page = page
+        self._backoff = backoff or Backoff()
+        self._known: dict[Key, T] = {}
+        self._version = ""
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The object as it is known here."""
+        return self._known.get((namespace, name))
+
+    def objects(self) -> tuple[T, ...]:
+        return tuple(self._known.values())
+
+    async def run(self) -> None:
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._follow()
+            except ApiError as error:
+                await self._after(error)
+
+    async def _after(self, error: ApiError) -> None:
+        """A watch that was cut goes on from where it was; after anything else it begins anew with a list."""
+        if not isinstance(error, Unreachable | TooManyRequests):
+            self._version = ""
+        self.counts.restarts += 1
+        if isinstance(error, Gone):
+            self.counts.expired += 1
+            LOG.info("%s: %s: listing again", self.resource, error.message)
+            if not self._backoff.times:
+                self._backoff.times = 1
+                return
+        else:
+            self.counts.failures += 1
+            if self.failure is None or str(self.failure) != str(error):
+                LOG.warning("%s: %s", self.resource, error)
+            self.failure = error
+        await self._backoff.wait()
+
+    async def _list(self) -> None:
+        seen: set[Key] = set()
+        version, page_size = "", self._page if self._backoff.times < 3 else 0  # pages may expire faster than they come
+        async for page in self._api.pages(
+            self.resource, self._namespace, labels=self._labels, fields=self._fields, limit=page_size
+        ):
+            for object in page.items:
+                seen.add(_key(object))
+                self._take(object)
+            for broken in page.unreadable:
+                seen.add((broken.metadata.namespace, broken.metadata.name))
+                self._broken(broken)
+            version = page.version
+        for key in [key for key in self._known if key not in seen]:
+            self._drop(self._known.pop(key))
+        self.counts.lists += 1
+        self._version = version
+        self._well()
+        self.synced.set()
+
+    async def _follow(self) -> None:
+        begun = monotonic()
+        async with self._api.watch(
+            self.resource, self._version, self._namespace, labels=self._labels, fields=self._fields
+        ) as watch:
+            self.counts.watches += 1
+            said = await self._hear(watch)
+        if not said and monotonic() - begun < BRIEF_S:
+            raise Unreachable(f"WATCH {self.resource}", "ended at once without a word", sent=True)
+
+    async def _hear(self, watch: Watch[T]) -> bool:
+        said = False
+        while changes := await watch.changes():
+            if not said:
+                self._well()
+            said = True
+            for change in changes:
+                self._change(change)
+        return said
+
+    def _well(self) -> None:
+        if self.failure is not None:
+            LOG.info("%s: in step again", self.resource)
+        self.failure = None
+        self._backoff.reset()
+
+    def _change(self, change: Change[T]) -> None:
+        kind, found = change
+        if kind == "BOOKMARK":
+            self.counts.bookmarks += 1
+            self._version = cast(Bookmark, found).metadata.resource_version or self._version
+        elif kind == "UNREADABLE":
+            self._broken(cast(Unreadable, found))
+        else:
+            object = cast(T, found)
+            self._version = object.metadata.resource_version or self._version
+            if kind == "DELETED":
+                self._known.pop(_key(object), None)
+                self._drop(object)
+            else:
+                self._take(object)
+
+    def _take(self, object: T) -> None:
+        key, meta = _key(object), object.metadata
+        old = self._known.get(key)
+        if old is not None:
+            if old.metadata.resource_version == meta.resource_version:
+                return
+            if old.metadata.uid != meta.uid:
+                self._drop(old)
+                old = None
+        self._known[key] = object if self._slim is None else self._slim(object)
+        self.counts.changes += 1
+        try:
+            self._listener.changed(object, old)
+        except Exception:
+            LOG.exception("%s %s/%s: what was made of a change failed", self.resource, *key)
+
+    def _drop(self, object: T) -> None:
+        self.counts.changes += 1
+        try:
+            self._listener.deleted(object)
+        except Exception:
+            LOG.exception("%s %s/%s: what was made of a deletion failed", self.resource, *_key(object))
+
+    def _broken(self, broken: Unreadable) -> None:
+        meta = broken.metadata
+        self._version = meta.resource_version if self._version else ""
+        self.counts.unreadable += 1
+        LOG.warning("%s %s/%s cannot be read: %s", self.resource, meta.namespace, meta.name, broken.problem)
+        try:
+            self._listener.unreadable(broken)
+        except Exception:
+            LOG.exception("%s %s/%s: what was made of it failed", self.resource, meta.namespace, meta.name)
+
+
+def _key(object: HasMeta) -> Key:
+    return object.metadata.namespace, object.metadata.name

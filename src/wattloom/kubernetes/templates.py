@@ -1,0 +1,61 @@
+"""Pods made from one template are read once.
+
+Owns what was read, by what pods of one template have in common. Equal pods get the very same requirements, which the
+engine recognises at once. What depends on more than the pod itself (volumes, other pods) is read each time.
+"""
+
+from typing import Final
+
+import msgspec
+
+from wattloom.kubernetes.objects import Pod
+from wattloom.kubernetes.pods import found_of, function_of, task_id, task_of
+from wattloom.kubernetes.unsupported import Unsupported
+from wattloom.kubernetes.world import World
+from wattloom.workload.task import Task
+
+MOST: Final = 4096
+
+
+class Templates:
+    """Tasks of pods, waiting and on nodes."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._known: dict[bytes, Task | Unsupported] = {}
+        self._encode: Final = msgspec.json.Encoder().encode
+
+    def waiting(self, pod: Pod) -> Task | Unsupported:
+        """`pods.task_of`, cheaper."""
+        spec, meta = pod.spec, pod.metadata
+        if spec.volumes or spec.affinity is not None:
+            return task_of(pod, self._world)
+        key = b"w" + self._encode((meta.namespace, spec, meta.labels, meta.annotations))
+        known = self._known.get(key)
+        if known is None:
+            known = self._keep(key, task_of(pod, self._world))
+        return known if isinstance(known, Unsupported) else _of(known, pod)
+
+    def found(self, pod: Pod) -> Task:
+        """`pods.found_of`, cheaper."""
+        spec, meta, status = pod.spec, pod.metadata, pod.status
+        if spec.affinity is not None:
+            return found_of(pod, self._world)
+        asks = (spec.containers, spec.init_containers, spec.overhead, spec.resources, spec.priority)
+        has = (status.container_statuses, status.init_container_statuses, status.allocated_resources, status.resources)
+        key = b"f" + self._encode((meta.namespace, asks, has, status.conditions, meta.labels, meta.annotations))
+        known = self._known.get(key)
+        if known is None:
+            known = self._keep(key, found_of(pod, self._world))
+        assert isinstance(known, Task)
+        return _of(known, pod)
+
+    def _keep(self, key: bytes, task: Task | Unsupported) -> Task | Unsupported:
+        if len(self._known) >= MOST:
+            self._known.clear()
+        self._known[key] = task
+        return task
+
+
+def _of(template: Task, pod: Pod) -> Task:
+    return msgspec.structs.replace(template, id=task_id(pod), function=function_of(pod))

@@ -1,0 +1,116 @@
+"""What is said on a pod's events, in words.
+
+Owns the sentences. For refusals that kube-scheduler knows too, its own phrases are used: people and tools look for
+them. Looks at the engine's view and changes nothing.
+"""
+
+from collections import Counter
+from typing import Final
+
+from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
+from wattloom.policies.view import View
+from wattloom.prediction.outlook import Outlook
+from wattloom.scheduling.instructions import Place
+from wattloom.scheduling.state import TaskRecord
+from wattloom.workload.shape import Shape
+
+UNDECIDED: Final = "node(s) had room"
+
+PHRASES: Final = {
+    Reason.ARCHITECTURE: "node(s) of another architecture",
+    Reason.LABELS: "node(s) didn't match Pod's node affinity/selector",
+    Reason.TOO_SMALL: "node(s) too small even when empty",
+    Reason.CPU: "Insufficient cpu",
+    Reason.MEMORY: "Insufficient memory",
+    Reason.CLOSED: "node(s) were unschedulable",
+    Reason.TAINT: "node(s) had untolerated taint(s)",
+    Reason.AFFINITY: "node(s) didn't match Pod's node affinity/selector",
+    Reason.VOLUME: "node(s) had volume node affinity conflict",
+    Reason.PORT: "node(s) didn't have free ports for the requested pod ports",
+    Reason.SPREAD: "node(s) didn't match pod topology spread constraints",
+    Reason.COMPANY_MISSING: "node(s) didn't match pod affinity rules",
+    Reason.COMPANY_UNWANTED: "node(s) didn't match pod anti-affinity rules",
+    Reason.KEPT_AWAY: "node(s) didn't satisfy existing pods anti-affinity rules",
+    Reason.NODE_WATTS: "node(s) would draw more than their cap",
+    Reason.TDP: "node(s) would draw more than their TDP",
+    Reason.CLUSTER_WATTS: "node(s) would take the cluster above its power cap",
+    Reason.POWER_UNKNOWN: "node(s) of unknown power, which a cap cannot be kept with",
+    Reason.HELD: "node(s) kept free for a pod that has waited longer",
+    Reason.TOO_SLOW: "node(s) too slow",
+}
+WAITS: Final = {
+    Reason.WAITING_IS_CHEAPER: "waiting is cheaper than any node that is free now",
+    Reason.WAITING_IS_SOONER: "a node that is not free yet would be done sooner",
+    Reason.STARVED_AHEAD: "a pod that has waited longer goes first",
+    Reason.POLICY_FAILED: "the policy failed",
+    Reason.BAD_PROPOSAL: "the policy proposed a node that does not exist",
+    Reason.START_REFUSED: "it could not be bound",
+    Reason.BACKING_OFF: "it is tried again a little later",
+}
+
+
+def scheduled(place: Place, record: TaskRecord | None, nodes: int, policy: str, measure: str) -> str:
+    """Where it goes and what that is expected to cost."""
+    name = place.task.partition("#")[0]
+    looked = f"{nodes:,} nodes" if nodes != 1 else "1 node"
+    words = f"Successfully assigned {name} to {place.node}: chosen by {policy} among {looked}"
+    if place.cost is not None and measure:
+        words += f", at a cost of {_figure(place.cost)} {measure}"
+    return f"{words}; {_forecast(record.outlook if record is not None else None)}"
+
+
+def _forecast(outlook: Outlook | None) -> str:
+    if outlook is None:
+        return "no forecast"
+    watts = f"{_figure(outlook.watts)} W more" if outlook.knows_power else ""
+    if not watts:
+        return "forecast: watts unknown (the node has no machine profile)"
+    if outlook.alone == 0.0:
+        return f"forecast: {watts} (joules unknown: annotate wattloom.dev/runtime-seconds, or let it run once)"
+    return f"forecast: {watts} for {_figure(outlook.seconds)} s, {_figure(outlook.joules)} J"
+
+
+def unavailable(shape: Shape, view: View, reason: Reason, message: str = "") -> str:
+    """Why no node takes a pod of this shape, counted by reason, in kube-scheduler's manner."""
+    if reason in WAITS:
+        return f"{WAITS[reason]}{f': {message}' if message else ''} ({reason.value})"
+    total = len(view.nodes())
+    if not total:
+        return "no nodes available to schedule pods"
+    told = ", ".join(f"{count} {phrase}" for phrase, count in sorted(_against(shape, view).items()))
+    return f"0/{total} nodes are available: {told}{f'; {message}' if message else ''}."
+
+
+def _against(shape: Shape, view: View) -> Counter[str]:
+    """Nodes by what is held against them. Sites speak for all their nodes, but for rules that look at single ones."""
+    counts: Counter[str] = Counter()
+    with_room: set[int] = set()
+    for site in view.sites():
+        verdict = view.outlook(shape, site)
+        if isinstance(verdict, Outlook):
+            with_room.add(site.serial)
+        elif verdict in (Reason.RESOURCE, Reason.NO_SUCH_RESOURCE):
+            counts[_lacking(shape, site)] += site.count
+        else:
+            counts[PHRASES.get(verdict, verdict.value)] += site.count
+    if with_room:
+        for node in view.nodes().values():
+            if node.site is not None and node.site.serial in with_room:
+                refusal = view.refusal(shape, node)
+                counts[UNDECIDED if refusal is None else PHRASES.get(refusal, refusal.value)] += 1
+    return counts
+
+
+def _lacking(shape: Shape, site: Site) -> str:
+    """Which of the counted resources, as kube-scheduler says it."""
+    taken = dict(zip(site.cls.resources, site.resources, strict=True))
+    for name, amount in shape.resources:
+        if amount > site.cls.resources.get(name, 0) - taken.get(name, 0):
+            return "Too many pods" if name == "pods" else f"Insufficient {name}"
+    return "Insufficient resources"
+
+
+def _figure(value: float) -> str:
+    """Three figures that count."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,51 @@
+"""A control plane that outlives the command that started it, and ends when asked."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from wattloom.errors import WattloomError
+from wattloom.testing.kubernetes import eventually, keeping
+from wattloom.testing.kubernetes.__main__ import main
+
+SMALL = ("--without", "kube-controller-manager", "--without", "kube-scheduler", "--without", "kwok")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("control_plane")
+def test_what_is_kept_runs_until_it_is_asked_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = keeping.start(tmp_path, keeping.PLANE, *SMALL)
+    try:
+        assert sorted(found.parts) == ["etcd", "kube-apiserver"]
+        assert "server: " + found.url in Path(found.kubeconfig).read_text()
+        assert main(["status", "--json", "--folder", str(tmp_path)]) == 0
+        told = msgspec.json.decode(capsys.readouterr().out)
+        assert [each["url"] for each in told] == [found.url]
+    finally:
+        assert main(["down", "--folder", str(tmp_path)]) == 0
+    assert "Ended: plane." in capsys.readouterr().out
+    pids = (found.pid, *found.parts.values())
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    assert keeping.running(tmp_path, keeping.PLANE) is None
+
+
+def test_a_node_without_a_control_plane_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["node", "--folder", str(tmp_path)]) == 1
+    assert "make kubernetes" in capsys.readouterr().err
+
+
+def test_where_nothing_runs_there_is_nothing_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["down", "--folder", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "Nothing ran.\n"
+
+
+def test_a_keeper_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(WattloomError, match=r"(?s)node did not start.*no control plane runs"):
+        keeping.start(tmp_path, keeping.NODE)
+
+
+def test_a_file_of_a_keeper_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:
+    gone = keeping.Running(pid=1, born="long ago", what=keeping.PLANE)
+    (tmp_path / "plane.json").write_bytes(msgspec.json.encode(gone))
+    assert keeping.running(tmp_path, keeping.PLANE) is None

@@ -1,0 +1,61 @@
+"""A real API server for the tests of Kubernetes: one for each worker of pytest, started when first asked for.
+
+Its programs are found or built (`make kubernetes-binaries`). Without them and without Go the tests are skipped.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from wattloom.testing.kubernetes import BinariesMissing, ControlPlane, binaries
+from wattloom.testing.kubernetes.fleet import add_namespace, clear
+
+_numbers = count(1)
+
+
+def programs_or_skip(*names: str) -> None:
+    """Have the programs, or skip the test and say how to get them."""
+    try:
+        binaries(names)
+    except BinariesMissing as missing:
+        pytest.skip(f"KUBERNETES IS MISSING: {missing}")
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd, kube-apiserver and kwok, shared by all tests of a worker. Who wants to break parts takes `make_plane`."""
+    programs_or_skip("etcd", "kube-apiserver", "kwok")
+    with ControlPlane(tmp_path_factory.mktemp("plane"), kwok=True) as plane:
+        yield plane
+
+
+@pytest.fixture
+def empty_cluster(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The shared control plane without any node or pod, before and after the test."""
+    clear(control_plane.api)
+    yield control_plane
+    clear(control_plane.api)
+
+
+@pytest.fixture
+def fresh_namespace(control_plane: ControlPlane) -> str:
+    """The name of a namespace that no other test has."""
+    return add_namespace(control_plane.api, f"test-{next(_numbers)}")
+
+
+@pytest.fixture
+def make_plane(tmp_path: Path) -> Iterator[Callable[..., ControlPlane]]:
+    """Starts a control plane for this test alone, with ControlPlane's options: one that may be broken."""
+    planes: list[ControlPlane] = []
+
+    def make(**options: object) -> ControlPlane:
+        extra = {"controllers": "kube-controller-manager", "scheduler": "kube-scheduler", "kwok": "kwok"}
+        programs_or_skip("etcd", "kube-apiserver", *(name for option, name in extra.items() if options.get(option)))
+        planes.append(ControlPlane(tmp_path / f"plane-{len(planes)}", **options))  # type: ignore[arg-type]
+        return planes[-1].start()
+
+    yield make
+    for plane in planes:
+        plane.stop()

@@ -1,0 +1,203 @@
+"""One of several replicas leads, on a real API server, with real time."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.kubernetes.live import client, eventually_so, relayed
+
+from wattloom.errors import InputError
+from wattloom.kubernetes.api import Api
+from wattloom.kubernetes.credentials import Fixed
+from wattloom.kubernetes.election import LEASES, Election, steady_s
+from wattloom.kubernetes.target import Target
+from wattloom.testing.kubernetes import ControlPlane, Part
+from wattloom.testing.kubernetes.fleet import add_namespace
+
+FAST = {"lease_s": 3.0, "renew_s": 2.0, "retry_s": 0.4}
+
+
+class Replica:
+    """A candidate, and when it led."""
+
+    def __init__(self, api: Api, name: str, space: str, **options: Any) -> None:
+        self.spans: list[list[float]] = []
+        self.election = Election(
+            api, name, namespace=space, started=self._started, stopped=self._stopped, **{**FAST, **options}
+        )
+        self.task = asyncio.create_task(self.election.run())
+
+    def _started(self) -> None:
+        self.spans.append([steady_s()])
+
+    def _stopped(self) -> None:
+        self.spans[-1].append(steady_s())
+
+    @property
+    def leading(self) -> bool:
+        return self.election.leading
+
+    async def end(self) -> None:
+        self.task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.task
+
+
+@asynccontextmanager
+async def _replicas(api: Api, space: str, *names: str, **options: Any) -> AsyncIterator[list[Replica]]:
+    replicas = [Replica(api, name, space, **options) for name in names]
+    try:
+        yield replicas
+    finally:
+        for replica in replicas:
+            await replica.end()
+
+
+def test_exactly_one_of_many_leads_and_the_others_know_who(control_plane: ControlPlane, fresh_namespace: str) -> None:
+    async def live() -> None:
+        async with client(control_plane) as api, _replicas(api, fresh_namespace, "a", "b", "c", "d") as replicas:
+            await eventually_so(lambda: any(each.leading for each in replicas))
+            for _ in range(40):
+                await asyncio.sleep(0.1)
+                assert sum(each.leading for each in replicas) == 1
+            (leader,) = {each.election.holder for each in replicas}
+            assert [each.election.identity for each in replicas if each.leading] == [leader]
+            lease = await api.get(LEASES, "wattloom-scheduler", fresh_namespace)
+            assert lease.spec.holder_identity == leader
+            assert lease.spec.lease_duration_seconds == 3
+
+    asyncio.run(live())
+
+
+def test_a_leader_that_ends_gives_the_lease_back_and_another_leads_at_once(
+    control_plane: ControlPlane, fresh_namespace: str
+) -> None:
+    async def live() -> None:
+        async with client(control_plane) as api, _replicas(api, fresh_namespace, "a", lease_s=60.0) as (first,):
+            await eventually_so(lambda: first.leading)
+            async with _replicas(api, fresh_namespace, "b", lease_s=60.0) as (second,):
+                await asyncio.sleep(1)
+                assert not second.leading
+                await first.end()
+                assert not first.leading
+                await eventually_so(lambda: second.leading, 20)  # far less than the lease
+                assert first.spans[-1][1] <= second.spans[0][0]
+                lease = await api.get(LEASES, "wattloom-scheduler", fresh_namespace)
+                assert lease.spec.lease_transitions == 1
+
+    asyncio.run(live())
+
+
+def test_a_leader_that_is_cut_off_has_stopped_before_another_begins(
+    control_plane: ControlPlane, fresh_namespace: str, tmp_path: Path
+) -> None:
+    async def live() -> None:
+        async with (
+            client(control_plane) as api,
+            relayed(control_plane, tmp_path) as (cut_api, relay),
+            _replicas(cut_api, fresh_namespace, "cut") as (cut,),
+        ):
+            await eventually_so(lambda: cut.leading)
+            async with _replicas(api, fresh_namespace, "well") as (well,):
+                await asyncio.sleep(1)
+                relay.answers_to_lose = 1_000_000
+                relay.cut()
+                await eventually_so(lambda: well.leading, 30)
+                assert not cut.leading
+                assert cut.spans[0][1] < well.spans[0][0]
+                relay.answers_to_lose = 0
+                await asyncio.sleep(1)
+                assert not cut.leading
+
+    asyncio.run(live())
+
+
+@pytest.mark.slow
+def test_with_the_defaults_another_takes_over_in_less_than_fifteen_seconds(
+    control_plane: ControlPlane, fresh_namespace: str, tmp_path: Path
+) -> None:
+    async def live() -> None:
+        default = {"lease_s": 10.0, "renew_s": 7.0, "retry_s": 2.0}
+        async with (
+            client(control_plane) as api,
+            relayed(control_plane, tmp_path) as (cut_api, relay),
+            _replicas(cut_api, fresh_namespace, "killed", **default) as (killed,),
+        ):
+            await eventually_so(lambda: killed.leading)
+            async with _replicas(api, fresh_namespace, "next", **default) as (successor,):
+                await asyncio.sleep(3)
+                relay.answers_to_lose = 1_000_000
+                relay.cut()
+                begun = steady_s()
+                await eventually_so(lambda: successor.leading, 30)
+                assert steady_s() - begun < 15
+
+    asyncio.run(live())
+
+
+def test_clocks_that_disagree_by_hours_do_not_matter(
+    control_plane: ControlPlane, fresh_namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def live() -> None:
+        def skewed() -> float:
+            return steady_s() + 7200
+
+        async with client(control_plane) as api, _replicas(api, fresh_namespace, "a") as (first,):
+            await eventually_so(lambda: first.leading)
+            # The clock of the leader stands still in another century: nobody looks at it, but the lease must change.
+            monkeypatch.setattr("wattloom.kubernetes.election._now", lambda: "1999-01-01T00:00:00.000000Z")
+            async with _replicas(api, fresh_namespace, "b", clock=skewed) as (second,):
+                for _ in range(60):
+                    await asyncio.sleep(0.1)
+                    assert first.leading
+                    assert not second.leading
+
+    asyncio.run(live())
+
+
+def test_a_process_that_was_stopped_knows_at_once_that_it_no_longer_leads(
+    control_plane: ControlPlane, fresh_namespace: str
+) -> None:
+    async def live() -> None:
+        asleep_s = 0.0
+
+        def clock() -> float:
+            return steady_s() + asleep_s
+
+        async with client(control_plane) as api, _replicas(api, fresh_namespace, "a", clock=clock) as (only,):
+            await eventually_so(lambda: only.leading)
+            asleep_s = 5.0
+            assert not only.leading  # before its loop had a chance to run
+            await eventually_so(lambda: len(only.spans) == 2)
+            assert only.leading
+
+    asyncio.run(live())
+
+
+def test_without_the_server_the_leader_stops_in_time_and_leads_again_later(
+    make_plane: Callable[..., ControlPlane],
+) -> None:
+    plane = make_plane()
+    space = add_namespace(plane.api, "led")
+
+    async def live() -> None:
+        async with client(plane) as api, _replicas(api, space, "a") as (only,):
+            await eventually_so(lambda: only.leading)
+            plane.pause(Part.API_SERVER)  # it takes the request, and says nothing
+            begun = time.monotonic()
+            await eventually_so(lambda: len(only.spans[0]) == 2)
+            assert time.monotonic() - begun < 10
+            plane.resume(Part.API_SERVER)
+            await eventually_so(lambda: only.leading)
+
+    asyncio.run(live())
+
+
+def test_times_that_could_let_two_lead_are_not_accepted() -> None:
+    api = Api(Target("http://127.0.0.1:9", Fixed()))
+    with pytest.raises(InputError, match="lease > renew"):
+        Election(api, "a", namespace="x", lease_s=5, renew_s=7)

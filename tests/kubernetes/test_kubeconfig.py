@@ -1,0 +1,268 @@
+"""Where the API server is and who we are, from the files and variables that people have."""
+
+import asyncio
+import base64
+import json
+import stat
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from wattloom.errors import InputError
+from wattloom.kubernetes.credentials import Fixed, Pair, Pem, Plugin, TokenFile
+from wattloom.kubernetes.kubeconfig import from_files, in_cluster, target_of
+from wattloom.kubernetes.target import Target
+
+
+def _config(user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "home", "cluster": {"server": "https://10.0.0.1:6443", **cluster}}],
+        "users": [{"name": "me", "user": user or {}}],
+        "contexts": [{"name": "here", "context": {"cluster": "home", "user": "me", "namespace": "mine"}}],
+    }
+
+
+def _write(path: Path, config: dict[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def _who(target: Target) -> str:
+    return asyncio.run(target.credentials.authorization())
+
+
+def test_the_current_context_says_where_and_who(tmp_path: Path) -> None:
+    target = target_of(_write(tmp_path / "config", _config({"token": "secret"})))
+    assert (target.host, target.port, target.prefix, target.namespace) == ("10.0.0.1", 6443, "", "mine")
+    assert _who(target) == "Bearer secret"
+
+
+def test_a_server_behind_a_path_and_without_a_port_is_understood(tmp_path: Path) -> None:
+    target = target_of(_write(tmp_path / "config", _config(server="https://rancher.example/k8s/clusters/c-1/")))
+    assert (target.host, target.port, target.prefix) == ("rancher.example", 443, "/k8s/clusters/c-1")
+
+
+def test_the_file_in_the_home_directory_is_taken_where_nothing_is_said(tmp_path: Path) -> None:
+    _write(tmp_path / ".kube" / "config", _config())
+    assert target_of(env={"HOME": str(tmp_path)}).host == "10.0.0.1"
+
+
+def test_several_files_are_laid_over_each_other_and_the_first_wins(tmp_path: Path) -> None:
+    first = _config({"token": "first"})
+    first["clusters"] = []
+    second = _config({"token": "second"}, server="https://second:1")
+    second["current-context"] = "there"
+    second["contexts"].append({"name": "there", "context": {"cluster": "home", "user": "me"}})
+    paths = [_write(tmp_path / "a", first), tmp_path / "missing", _write(tmp_path / "b", second)]
+    env = {"KUBECONFIG": ":".join(map(str, paths))}
+    target = target_of(env=env)
+    assert (target.host, target.namespace, _who(target)) == ("second", "mine", "Bearer first")
+    assert target_of(context="there", env=env).namespace == "default"
+
+
+def test_files_are_looked_for_beside_the_file_that_names_them(tmp_path: Path) -> None:
+    config = _config({"tokenFile": "token"})
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "token").write_text("from-file\n")
+    assert _who(target_of(_write(tmp_path / "deep" / "config", config))) == "Bearer from-file"
+
+
+def test_a_name_and_a_password_are_sent_as_such(tmp_path: Path) -> None:
+    target = target_of(_write(tmp_path / "config", _config({"username": "ann", "password": "x:y"})))
+    assert _who(target) == "Basic " + base64.b64encode(b"ann:x:y").decode()
+
+
+def test_inside_a_pod_the_service_account_is_taken(tmp_path: Path) -> None:
+    for name, text in (("token", "abc"), ("ca.crt", "ca"), ("namespace", "team\n")):
+        (tmp_path / name).write_text(text)
+    env = {"HOME": "/nowhere", "KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    target = target_of(env=env, account=tmp_path)
+    assert (target.host, target.authority, target.namespace) == ("fd00::1", "[fd00::1]:443", "team")
+    assert _who(target) == "Bearer abc"
+
+
+def test_a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("old")
+    token = TokenFile(path, "token")
+    assert asyncio.run(token.authorization()) == "Bearer old"
+    path.write_text("new")
+    assert asyncio.run(token.authorization()) == "Bearer old"  # not read for each request
+    token.renew()
+    assert asyncio.run(token.authorization()) == "Bearer new"
+
+
+def test_a_certificate_in_place_is_read(tmp_path: Path) -> None:
+    pair = {
+        "client-certificate-data": base64.b64encode(b"CERT").decode(),
+        "client-key-data": base64.b64encode(b"KEY").decode(),
+    }
+    target = target_of(_write(tmp_path / "config", _config(pair)))
+    assert asyncio.run(target.credentials.pair()) == Pair(b"CERT", b"KEY")
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "field", "problem"),
+    [
+        ({}, {"server": ""}, "clusters[0].cluster.server", "is missing"),
+        ({}, {"server": "10.0.0.1:6443"}, "clusters[0].cluster.server", "https://HOST:PORT"),
+        ({}, {"server": "https://h:port"}, "clusters[0].cluster.server", "no address"),
+        ({}, {"proxy-url": "http://p:1"}, "clusters[0].cluster.proxy-url", "not supported"),
+        ({}, {"certificate-authority-data": "%%"}, "clusters[0].cluster.certificate-authority-data", "base64"),
+        ({"client-certificate": "c.pem"}, {}, "users[0].user.client-key", "missing"),
+        ({"client-key": "k.pem"}, {}, "users[0].user.client-certificate", "missing"),
+        ({"auth-provider": {"name": "gcp"}}, {}, "users[0].user.auth-provider", "exec plugin"),
+        ({"as": "root"}, {}, "users[0].user.as", "not supported"),
+        ({"token": 5}, {}, "users[0].user.token", "Expected `str`, got `int`"),
+        (
+            {"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1alpha1"}},
+            {},
+            "users[0].user.exec.apiVersion",
+            "v1beta1",
+        ),
+        (
+            {"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Always"}},
+            {},
+            "users[0].user.exec.interactiveMode",
+            "terminal",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_and_field(
+    tmp_path: Path, user: dict[str, Any], cluster: dict[str, Any], field: str, problem: str
+) -> None:
+    path = _write(tmp_path / "config", _config(user, **cluster))
+    with pytest.raises(InputError) as caught:
+        target_of(path)
+    assert caught.value.field == f"{path}: {field}"
+    assert problem in caught.value.problem
+
+
+def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    path = _write(tmp_path / "config", _config())
+    with pytest.raises(InputError, match="no 'nowhere': there is here"):
+        target_of(path, "nowhere")
+    config = _config()
+    config["contexts"][0]["context"]["cluster"] = "lost"
+    with pytest.raises(InputError, match=r"contexts\[0\]\.context\.cluster: no 'lost': there is home"):
+        target_of(_write(tmp_path / "config", config))
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"gone: cannot be read: No such file"):
+        target_of(tmp_path / "gone")
+    (tmp_path / "bad").write_text("a: [")
+    with pytest.raises(InputError, match=r"bad: is no YAML"):
+        from_files([tmp_path / "bad"])
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(InputError, match=r"empty: current-context: is not set"):
+        from_files([tmp_path / "empty"])
+
+
+def test_outside_a_pod_and_without_a_file_it_says_what_was_looked_for() -> None:
+    with pytest.raises(InputError, match=r"none of /nowhere/\.kube/config exists, and this is no pod"):
+        target_of(env={"HOME": "/nowhere"})
+
+
+def test_a_pod_without_a_token_is_told_why(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="automountServiceAccountToken"):
+        in_cluster({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, tmp_path)
+
+
+def test_a_certificate_that_is_none_is_named() -> None:
+    async def context(target: Target) -> None:
+        await target.tls()
+
+    with pytest.raises(InputError, match="the CA: no certificate in it"):
+        asyncio.run(context(Target("https://h", Fixed(), ca=Pem("the CA", data=b"nonsense"))))
+    bad = Fixed("", Pem("c", data=b"x"), Pem("k", data=b"y"))
+    with pytest.raises(InputError, match="the client certificate and its key cannot be used"):
+        asyncio.run(context(Target("https://h", bad)))
+
+
+def _program(path: Path, script: str) -> str:
+    path.write_text(f"#!{sys.executable}\nimport json, os, sys\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path.name
+
+
+def _exec(tmp_path: Path, script: str, **more: Any) -> Target:
+    version = "client.authentication.k8s.io/v1"
+    name = _program(tmp_path / "plugin", script)
+    user = {"exec": {"command": f"./{name}", "apiVersion": version, "interactiveMode": "IfAvailable", **more}}
+    return target_of(_write(tmp_path / "config", _config(user)))
+
+
+ANSWER = """
+asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+with open(os.environ["COUNT"], "a") as file: file.write("x")
+times = os.path.getsize(os.environ["COUNT"])
+server = asked["spec"].get("cluster", {}).get("server")
+status = {"token": f"t{times}-{sys.argv[1]}-{server}", "expirationTimestamp": UNTIL}
+print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": status}))
+"""
+
+
+def _until(seconds: float) -> str:
+    return json.dumps((datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def test_a_plugin_is_asked_once_as_long_as_its_answer_lasts(tmp_path: Path) -> None:
+    target = _exec(
+        tmp_path,
+        ANSWER.replace("UNTIL", _until(3600)),
+        args=["arg"],
+        env=[{"name": "COUNT", "value": str(tmp_path / "count")}],
+        provideClusterInfo=True,
+    )
+
+    async def ask() -> list[str]:
+        said = await asyncio.gather(*(target.credentials.authorization() for _ in range(5)))
+        target.credentials.renew()
+        return [*said, await target.credentials.authorization()]
+
+    server = "https://10.0.0.1:6443"
+    assert asyncio.run(ask()) == [f"Bearer t1-arg-{server}"] * 5 + [f"Bearer t2-arg-{server}"]
+
+
+def test_a_plugin_is_asked_again_when_its_answer_has_expired(tmp_path: Path) -> None:
+    count = [{"name": "COUNT", "value": str(tmp_path / "count")}]
+    target = _exec(tmp_path, ANSWER.replace("UNTIL", _until(-5)), args=["a"], env=count)
+
+    async def ask() -> list[str]:
+        return [await target.credentials.authorization() for _ in range(2)]
+
+    assert asyncio.run(ask()) == ["Bearer t1-a-None", "Bearer t2-a-None"]
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("sys.exit('log in first')", "ended with 1: log in first"),
+        ("print('hello')", "answered no ExecCredential"),
+        ("print(json.dumps({'apiVersion': 'v9', 'kind': 'ExecCredential', 'status': {'token': 'x'}}))", "'v9'"),
+        (
+            "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1', 'kind': 'E', 'status': {}}))",
+            "neither a token nor a certificate",
+        ),
+    ],
+)
+def test_a_plugin_that_fails_is_named_with_what_it_said(tmp_path: Path, script: str, problem: str) -> None:
+    target = _exec(tmp_path, script)
+    with pytest.raises(InputError, match=problem) as caught:
+        _who(target)
+    assert caught.value.field.endswith("users[0].user.exec")
+
+
+def test_a_plugin_that_is_not_installed_is_told_with_its_hint() -> None:
+    plugin = Plugin(["no-such-plugin"], {}, "v1", "exec", hint="Install it from the shop.")
+    with pytest.raises(InputError, match=r"no-such-plugin cannot be started: No such file.*Install it from the shop"):
+        asyncio.run(plugin.authorization())

@@ -1,0 +1,283 @@
+"""Pods as tasks: who they are, where they may go, and what is told of those that cannot be followed."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from wattloom.kubernetes.objects import Namespace, Pod
+from wattloom.kubernetes.pods import ended, found_of, function_of, gates, task_of
+from wattloom.kubernetes.unsupported import Unsupported
+from wattloom.kubernetes.world import World
+from wattloom.workload.task import Task
+from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Toleration, Where
+
+
+def pod(spec: dict[str, Any] | None = None, *, status: dict[str, Any] | None = None, **metadata: Any) -> Pod:
+    meta = {"name": "p", "namespace": "shop", "uid": "12345678-9abc", **metadata}
+    return msgspec.convert(
+        {"metadata": meta, "spec": {"containers": [{}], **(spec or {})}, "status": status or {}}, Pod
+    )
+
+
+def world(**namespaces: dict[str, str]) -> World:
+    known = World()
+    for name, labels in namespaces.items():
+        known.namespaces[name] = msgspec.convert({"metadata": {"name": name, "labels": labels}}, Namespace)
+    return known
+
+
+def task(given: Pod, known: World | None = None) -> Task:
+    made = task_of(given, known or World())
+    assert isinstance(made, Task), made
+    return made
+
+
+def where(given: Pod, known: World | None = None) -> Where:
+    needs = task(given, known).requirements
+    assert needs is not None
+    return needs.where or Where()
+
+
+def refused(given: Pod, known: World | None = None) -> Unsupported:
+    made = task_of(given, known or World())
+    assert isinstance(made, Unsupported), made
+    return made
+
+
+def owned(kind: str, name: str, **metadata: Any) -> Pod:
+    return pod(ownerReferences=[{"kind": kind, "name": name, "uid": "1", "controller": True}], **metadata)
+
+
+def test_a_plain_pod_is_a_task_without_rules() -> None:
+    requests = {"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+    made = task(pod({"containers": [requests], "priority": 2_000_001_000}, labels={"tier": "b", "app": "a"}))
+    assert (made.id, made.function, made.priority) == ("shop/p#12345678", "shop/p", 2_000_001_000)
+    needs = made.requirements
+    assert needs is not None
+    assert (needs.cpu, needs.memory, needs.resources) == (0.5, 2**30, (("pods", 1),))
+    assert (needs.where, needs.tags, needs.space) == (None, (("app", "a"), ("tier", "b")), "shop")
+    assert needs.problem() is None
+
+
+@pytest.mark.parametrize(
+    ("given", "function"),
+    [
+        (owned("ReplicaSet", "web-5d9c", labels={"pod-template-hash": "5d9c"}), "shop/web"),
+        (owned("ReplicaSet", "bare-set"), "shop/bare-set"),
+        (owned("Job", "nightly-29384756"), "shop/nightly"),
+        (owned("Job", "import"), "shop/import"),
+        (owned("StatefulSet", "db"), "shop/db"),
+        (owned("DaemonSet", "agent"), "shop/agent"),
+        (pod(), "shop/p"),
+        (pod(ownerReferences=[{"kind": "Thing", "name": "t", "uid": "1"}]), "shop/p"),
+    ],
+)
+def test_pods_of_one_controller_are_one_function(given: Pod, function: str) -> None:
+    assert function_of(given) == function
+
+
+def test_pods_that_only_their_controllers_numbers_tell_apart_are_of_one_shape() -> None:
+    first, second = (
+        task(owned("StatefulSet", "db", labels={"app": "db", "statefulset.kubernetes.io/pod-name": name}))
+        for name in ("db-0", "db-1")
+    )
+    assert first.requirements == second.requirements
+
+
+def test_annotations_become_what_the_task_wants() -> None:
+    wishes = {"energy-weight": "0.9", "deadline-seconds": "60", "defer-seconds": "5", "runtime-seconds": "12"}
+    made = task(pod(annotations={f"wattloom.dev/{name}": text for name, text in wishes.items()}))
+    assert (made.energy_weight, made.deadline_s, made.defer_s) == (0.9, 60.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("energy-weight", "1.1"),
+        ("energy-weight", "green"),
+        ("energy-weight", "nan"),
+        ("deadline-seconds", "0"),
+        ("defer-seconds", "-1"),
+        ("runtime-seconds", "inf"),
+    ],
+)
+def test_an_annotation_that_cannot_be_read_is_named(name: str, text: str) -> None:
+    wrong = refused(pod(annotations={f"wattloom.dev/{name}": text}))
+    assert wrong.field == f"metadata.annotations[wattloom.dev/{name}]"
+    assert repr(text) in wrong.message
+
+
+def test_selectors_affinity_tolerations_and_ports_become_rules() -> None:
+    term = {
+        "matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["3"]}],
+        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}],
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, {}]}}
+    spec = {
+        "nodeSelector": {"zone": "a", "disk": "ssd"},
+        "affinity": {"nodeAffinity": required},
+        "tolerations": [{"operator": "Exists"}, {"key": "k", "value": "v", "effect": "NoSchedule"}],
+        "containers": [{"ports": [{"hostPort": 80}, {"containerPort": 90}]}],
+        "initContainers": [
+            {"restartPolicy": "Always", "ports": [{"hostPort": 53, "protocol": "UDP", "hostIP": "10.0.0.1"}]},
+            {"ports": [{"hostPort": 99}]},
+        ],
+    }
+    assert where(pod(spec)) == Where(
+        selector=(("disk", "ssd"), ("zone", "a")),
+        terms=(
+            NodeTerm((Expression("gen", "Gt", ("3",)),), (Expression("metadata.name", "In", ("n1",)),)),
+            NodeTerm(),
+        ),
+        tolerations=(Toleration("", "Exists"), Toleration("k", "Equal", "v", "NoSchedule")),
+        ports=(Port(53, "UDP", "10.0.0.1"), Port(80)),
+    )
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        {"key": "disk", "operator": "In", "values": ["ssd", "no such value!"]},
+        {"key": "gen", "operator": "Gt", "values": ["three"]},
+        {"key": "gen", "operator": "Gt", "values": ["-3"]},
+        {"key": "gen", "operator": "Lt", "values": ["9223372036854775808"]},
+        {"key": "gen", "operator": "In", "values": []},
+    ],
+)
+def test_a_node_term_with_a_part_that_kubernetes_cannot_read_holds_nowhere(expression: dict[str, Any]) -> None:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+    assert where(pod(spec)).terms == (NodeTerm(),)
+
+
+def constraint(**more: Any) -> dict[str, Any]:
+    return {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **more}
+
+
+def test_spreading_that_forbids_becomes_a_rule_and_a_wish_does_not() -> None:
+    hard = constraint(
+        labelSelector={"matchLabels": {"app": "a"}},
+        minDomains=3,
+        nodeAffinityPolicy="Ignore",
+        nodeTaintsPolicy="Honor",
+        matchLabelKeys=["version", "missing"],
+    )
+    spec = {"topologySpreadConstraints": [hard, {**constraint(), "whenUnsatisfiable": "ScheduleAnyway"}]}
+    selector = (Expression("app", "In", ("a",)), Expression("version", "In", ("7",)))
+    assert where(pod(spec, labels={"version": "7"})).spread == (Spread("zone", 1, selector, 3, False, True),)
+
+
+def test_spreading_with_an_empty_selector_or_none_counts_nobody() -> None:
+    for given in (constraint(), constraint(labelSelector={})):
+        assert where(pod({"topologySpreadConstraints": [given]})).spread == (Spread("zone", 1, None),)
+
+
+def company(kind: str, **term: Any) -> dict[str, Any]:
+    terms = [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}, **term}]
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("term", "spaces"),
+    [
+        ({}, ("shop",)),
+        ({"namespaces": ["x", "b"]}, ("b", "x")),
+        ({"namespaceSelector": {}}, ()),
+        ({"namespaceSelector": {"matchLabels": {"env": "prod"}}}, ("one",)),
+        ({"namespaceSelector": {"matchLabels": {"env": "prod"}}, "namespaces": ["two"]}, ("one", "two")),
+    ],
+)
+def test_company_is_looked_for_in_the_namespaces_the_term_means(term: dict[str, Any], spaces: tuple[str, ...]) -> None:
+    known = world(one={"env": "prod"}, two={}, shop={})
+    wanted = (Company("zone", (Expression("app", "In", ("a",)),), spaces),)
+    assert where(pod(company("podAffinity", **term)), known).near == wanted
+    assert where(pod(company("podAntiAffinity", **term)), known).apart == wanted
+
+
+def test_a_namespace_selector_that_finds_no_namespace_means_nobody_rather_than_everybody() -> None:
+    spec = company("podAffinity", namespaceSelector={"matchLabels": {"env": "none"}})
+    assert where(pod(spec), world(shop={})).near == (Company("zone", None),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
+        ({"schedulingGroup": {"podGroupName": "g"}}, "spec.schedulingGroup"),
+        ({"workloadRef": {"name": "g"}}, "spec.workloadRef"),
+        ({"hostNetwork": True, "hostUsers": False}, "spec.hostUsers"),
+        ({"tolerations": [{"key": "k", "operator": "Gt", "value": "1"}]}, "spec.tolerations[0].operator"),
+        ({"volumes": [{}, {"gcePersistentDisk": {"pdName": "d"}}]}, "spec.volumes[1].gcePersistentDisk"),
+        ({"volumes": [{"iscsi": {"iqn": "i"}}]}, "spec.volumes[0].iscsi"),
+        (
+            {"containers": [{"restartPolicyRules": [{"action": "RestartAllContainers"}]}]},
+            "spec.containers[0].restartPolicyRules",
+        ),
+        (
+            {"containers": [{"resources": {"requests": {"deviceclass.resource.kubernetes.io/gpu": "1"}}}]},
+            "spec.containers[0].resources.requests",
+        ),
+        (
+            {"initContainers": [{"volumeMounts": [{"bindMountOptions": ["noexec"]}]}]},
+            "spec.initContainers[0].volumeMounts.bindMountOptions",
+        ),
+        (
+            company("podAntiAffinity", labelSelector={"matchLabels": {"apps.kubernetes.io/pod-index": "0"}}),
+            "spec.affinity.podAntiAffinity",
+        ),
+        (
+            {
+                "topologySpreadConstraints": [
+                    constraint(labelSelector={}, matchLabelKeys=["apps.kubernetes.io/pod-index"])
+                ]
+            },
+            "spec.topologySpreadConstraints[0]",
+        ),
+    ],
+)
+def test_what_we_do_not_implement_is_named_and_the_way_out_with_it(spec: dict[str, Any], field: str) -> None:
+    wrong = refused(pod(spec))
+    assert wrong.field == field
+    assert not wrong.passing
+    assert "extender" in wrong.message
+
+
+def test_volumes_that_kube_scheduler_does_not_look_at_are_no_obstacle() -> None:
+    volumes = [
+        {"emptyDir": {}},
+        {"csi": {"driver": "secrets"}},
+        {"configMap": {"name": "c"}},
+        {"hostPath": {"path": "/"}},
+    ]
+    assert where(pod({"volumes": volumes})) == Where()
+
+
+def test_a_placed_pod_keeps_others_away_but_is_not_asked_where_it_may_be() -> None:
+    spec = {
+        **company("podAntiAffinity"),
+        "nodeName": "n1",
+        "nodeSelector": {"disk": "ssd"},
+        "resourceClaims": [{"name": "gpu"}],
+        "containers": [{"ports": [{"hostPort": 80}]}],
+    }
+    needs = found_of(pod(spec), World()).requirements
+    assert needs is not None
+    assert needs.where == Where(
+        ports=(Port(80),), apart=(Company("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
+    )
+
+
+def test_a_placed_pod_that_keeps_away_single_pods_keeps_away_all_their_equals() -> None:
+    labels = {"app": "a", "apps.kubernetes.io/pod-index": "0"}
+    needs = found_of(pod(company("podAntiAffinity", labelSelector={"matchLabels": labels})), World()).requirements
+    assert needs is not None
+    assert needs.where is not None
+    assert needs.where.apart == (Company("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
+
+
+def test_gates_and_ends_are_seen() -> None:
+    assert gates(pod({"schedulingGates": [{"name": "g"}]}))
+    assert not gates(pod())
+    assert ended(pod(status={"phase": "Failed"}))
+    assert not ended(pod(status={"phase": "Running"}))

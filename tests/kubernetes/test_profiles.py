@@ -1,0 +1,144 @@
+"""Which machine a node is: objects, annotations, processors, and mistakes in them."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from wattloom.cluster.profile import MachineProfile as Machine
+from wattloom.kubernetes.objects import MachineProfile, Node
+from wattloom.kubernetes.profiles import ANNOTATION, Found, Profiles, milliwatts, published
+
+CURVE: dict[str, Any] = {"cores": 8, "coresWatts": [[0, 50], [8, 200]]}
+
+
+def node(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, cpu: str = "16") -> Node:
+    metadata = {"name": "n1", "labels": labels or {}, "annotations": annotations or {}}
+    status = {"capacity": {"cpu": cpu}, "nodeInfo": {"architecture": "amd64"}}
+    return msgspec.convert({"metadata": metadata, "status": status}, Node)
+
+
+def profile(name: str = "r1", **spec: Any) -> MachineProfile:
+    text = msgspec.json.encode({"metadata": {"name": name}, "spec": spec})
+    return msgspec.json.decode(text, type=MachineProfile)
+
+
+def test_an_object_that_names_the_node_comes_before_selectors_and_they_before_the_annotation() -> None:
+    annotated = node({"pool": "a", "disk": "ssd"}, {ANNOTATION: msgspec.json.encode(CURVE).decode()})
+    wide = profile("wide", **CURVE, selector={"matchLabels": {"pool": "a"}})
+    narrow = profile("narrow", **CURVE, selector={"matchLabels": {"pool": "a", "disk": "ssd"}})
+    named = profile("named", **CURVE, nodeName="n1")
+    elsewhere = profile("elsewhere", **CURVE, nodeName="n2")
+    for given, start in (
+        ([wide, elsewhere, named, narrow], "named-"),
+        ([wide, elsewhere, narrow], "narrow-"),
+        ([wide, elsewhere], "wide-"),
+        ([elsewhere], "annotated-"),
+    ):
+        assert Profiles(given).of(annotated).machine.name.startswith(start)
+
+
+def test_a_profile_gives_curve_cap_and_what_the_node_may_draw() -> None:
+    found = Profiles([profile(**CURVE, nodeName="n1", tdpW=180.0, capW=150.0)]).of(node())
+    assert (found.by, found.cap_w, found.problem) == ("object", 150.0, "")
+    assert (found.machine.arch, found.machine.watts) == ("x86_64", ((0.0, 50.0), (8.0, 200.0)))
+    assert milliwatts(found) == 150_000
+    assert milliwatts(Found(found.machine, "object")) == 180_000
+    bare = Profiles([profile(**CURVE, nodeName="n1")]).of(node())
+    assert milliwatts(bare) == 200_000
+
+
+def test_a_profile_that_changes_is_another_machine_and_one_that_only_moves_is_not() -> None:
+    def name(**spec: Any) -> str:
+        return Profiles([profile(**CURVE, **spec)]).of(node({"pool": "a"})).machine.name
+
+    there = name(nodeName="n1")
+    assert there == name(selector={"matchLabels": {"pool": "a"}})
+    assert there != name(nodeName="n1", speed=1.5)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"cores": "many"}, "cores"),
+        ({"cores": 8, "coresWatts": [[0, 50], [8, 20]]}, "coresWatts:"),
+        ({"cores": 8, "wats": 3}, "wats"),
+        ({"cores": 8, "capW": -1}, "capW"),
+        ({"coresWatts": [[0, 1]]}, "cores"),
+    ],
+)
+def test_a_profile_with_a_mistake_leaves_the_node_unknown_and_names_the_field(spec: dict[str, Any], words: str) -> None:
+    known_processor = {"wattloom.dev/cpu-model": "Intel(R) Xeon(R) CPU E5-2699 v4 @ 2.20GHz"}
+    by_object = Profiles([profile(**spec, nodeName="n1")]).of(node(annotations=known_processor))
+    text = msgspec.json.encode(spec).decode()
+    by_annotation = Profiles().of(node(annotations={**known_processor, ANNOTATION: text}))
+    for found in (by_object, by_annotation):
+        assert found.machine.watts == ()
+        assert words in found.problem
+        assert milliwatts(found) is None
+    assert "MachineProfile r1" in by_object.problem
+    assert ANNOTATION in by_annotation.problem
+
+
+def test_an_annotation_that_is_no_json_is_told() -> None:
+    assert "JSON" in Profiles().of(node(annotations={ANNOTATION: "{cores: 8"})).problem
+
+
+def test_a_profile_that_does_not_even_say_for_which_nodes_harms_nobody_and_is_told() -> None:
+    profiles = Profiles([profile("bad", selector="all", cores=8), profile("good", **CURVE, nodeName="n1")])
+    assert profiles.of(node()).machine.name.startswith("good-")
+    assert "selector" in profiles.problems["bad"]
+
+
+def test_a_profile_for_no_node_at_all_is_for_none() -> None:
+    assert Profiles([profile(**CURVE), profile("b", **CURVE, selector={})]).of(node()).by == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations"),
+    [
+        ({}, {"wattloom.dev/cpu-model": "Intel(R) Xeon(R) CPU E5-2699 v4 @ 2.20GHz"}),
+        ({"wattloom.dev/cpu-model": "xeon-e5-2699v4"}, {}),
+        (
+            {
+                "feature.node.kubernetes.io/cpu-model.vendor_id": "AMD",
+                "feature.node.kubernetes.io/cpu-model.family": "25",
+                "feature.node.kubernetes.io/cpu-model.id": "1",
+            },
+            {},
+        ),
+    ],
+)
+def test_without_a_profile_the_processor_tells(labels: dict[str, str], annotations: dict[str, str]) -> None:
+    found = Profiles().of(node(labels, annotations))
+    assert (found.by, found.machine.threads) == ("processor", 16)
+    assert found.machine.watts[-1][1] > found.machine.watts[0][1] > 0.0
+    assert found.machine.problem() is None
+    assert found.machine.source
+
+
+def test_hardware_threads_that_node_feature_discovery_tells_are_counted_as_such() -> None:
+    labels = {
+        "wattloom.dev/cpu-model": "xeon-e5-2699v4",
+        "feature.node.kubernetes.io/cpu-hardware_multithreading": "true",
+    }
+    machine = Profiles().of(node(labels)).machine
+    assert (machine.cores, machine.threads) == (8, 16)
+
+
+@pytest.mark.parametrize("model", ["", "Quantum 9000", "riscv-thing"])
+def test_a_node_of_whose_processor_nothing_is_known_is_unknown(model: str) -> None:
+    found = Profiles().of(node(annotations={"wattloom.dev/cpu-model": model} if model else {}))
+    assert (found.by, found.machine.watts, found.machine.threads) == ("nothing", (), 16)
+    assert milliwatts(found) is None
+
+
+def test_what_was_published_is_read_back_as_the_same_machine() -> None:
+    machine = Machine(
+        name="m", arch="aarch64", cores=4, threads=8, memory=0, watts=((0.0, 10.0), (8.0, 60.0)),
+        speed=1.2, tdp_w=80.0, provenance="measured", quantity="package", source="profile of today",
+    )  # fmt: skip
+    body = msgspec.json.encode(published(machine, node_name="n1"))
+    found = Profiles([msgspec.json.decode(body, type=MachineProfile)]).of(node())
+    assert msgspec.structs.replace(found.machine, name="m") == machine
+    assert b'"apiVersion":"wattloom.dev/v1alpha1"' in body

@@ -1,0 +1,205 @@
+"""What the scheduler answers by HTTP: health, metrics, and why, to those who may ask."""
+
+import asyncio
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+from tests.kubernetes.running import CHEAP, CURVE, PROFILE, Running, all_bound, ask, nodes, pods, scheduling, told
+
+from wattloom.cli.main import cli
+from wattloom.errors import InputError
+from wattloom.kubernetes.health import Answered, Asked, WebServer, parse_address
+from wattloom.kubernetes.metrics import METRICS
+from wattloom.kubernetes.scheduler import Options
+from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries, eventually
+from wattloom.testing.kubernetes.fleet import add_namespace, clear
+
+WHY = (sys.executable, "-m", "wattloom.cli.main", "why", "--json")
+RUNS = {"annotations": {"wattloom.dev/runtime-seconds": "10"}}
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    try:
+        binaries(["etcd", "kube-apiserver"])
+    except BinariesMissing as missing:
+        pytest.skip(f"KUBERNETES IS MISSING: {missing}")
+    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
+        yield plane
+
+
+@pytest.fixture
+def api(plane: ControlPlane) -> Iterator[Api]:
+    clear(plane.api)
+    yield plane.api
+    clear(plane.api)
+
+
+def port_of(running: Running) -> int:
+    server = running.scheduler.server
+    assert server is not None
+    return server.port
+
+
+def why(port: int, pod: str) -> tuple[int, str]:
+    return _why(pod, "--scheduler", f"http://127.0.0.1:{port}")
+
+
+def _why(*words: str) -> tuple[int, str]:
+    # As wide as the table, so that no word is broken.
+    result = CliRunner(env={"COLUMNS": "220"}).invoke(cli, ["why", *words])
+    return result.exit_code, result.output
+
+
+def test_health_metrics_and_why_of_pods_that_went_and_wait(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
+    space = add_namespace(api, "asked")
+    nodes(api, "dear-1", "dear-2", annotations={PROFILE: CURVE})
+    nodes(api, "cheap", annotations={PROFILE: CHEAP})
+    options: dict[str, Any] = {"http": "127.0.0.1:0", "log": tmp_path / "decisions.log", "why_command": WHY}
+    with scheduling(plane, **options) as running:
+        port = port_of(running)
+        pods(api, space, "went", cpu="2", **RUNS)
+        all_bound(api, space)
+        pods(api, space, "waits", cpu="9")
+        told(api, space, "waits", "FailedScheduling", "too small")
+        assert ask(port, "/healthz") == (200, "ok\n")
+        assert ask(port, "/readyz") == (200, "leader\n")
+        code, text = why(port, f"{space}/went")
+        assert code == 0
+        assert re.search(rf"least-joules sent {space}/went#\w+ \({space}/went\) to cheap", text)
+        assert re.search(r"cheap .* 10.00 s, 10.00 W more, 100.0 J .* taken", text)
+        assert re.search(r"dear-1 and 1 alike .* 10.00 s, 25.00 W more, 250.0 J .* fits, but costs more", text)
+        code, text = why(port, f"{space}/waits")
+        assert code == 0
+        assert "no node is large enough, even when empty" in text
+        assert why(port, f"{space}/nobody")[0] == 1
+        metrics = ask(port, "/metrics")[1]
+        check_metrics(metrics)
+    code, text = _why(f"{space}/went", "--log", str(tmp_path / "decisions.log"))
+    assert code == 0
+    assert "to cheap" in text
+
+
+def check_metrics(text: str) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert families.keys() == {metric.name for metric in METRICS}
+    values = {(s.name, *s.labels.values()): s.value for family in families.values() for s in family.samples}
+    assert values["wattloom_kubernetes_bindings_total", "bound"] == 1
+    assert values["wattloom_kubernetes_pods_pending", "queued"] == 1
+    assert values["wattloom_kubernetes_nodes", "known"] == 3
+    assert values["wattloom_kubernetes_leading",] == 1
+    assert values["wattloom_kubernetes_decision_seconds_count",] == 2
+    assert values["wattloom_kubernetes_creation_to_bind_seconds_count",] == 1
+    assert values["wattloom_kubernetes_contradictions_total",] == 0
+
+
+def test_without_a_log_the_decision_is_remembered_and_waiting_is_explained(plane: ControlPlane, api: Api) -> None:
+    space = add_namespace(api, "unlogged")
+    nodes(api, "n1", annotations={PROFILE: CURVE})
+    with scheduling(plane, http="127.0.0.1:0") as running:
+        pods(api, space, "went", **RUNS)
+        all_bound(api, space)
+        pods(api, space, "waits", cpu="9")
+        told(api, space, "waits", "FailedScheduling", "too small")
+        code, text = why(port_of(running), f"{space}/went")
+        assert code == 0
+        assert re.search(r"was placed on n1 at .*More is known to a scheduler that runs with --log", text)
+        code, text = why(port_of(running), f"{space}/waits")
+        assert code == 0
+        assert "too small for the task even when empty" in text
+
+
+def test_nobody_there_is_said_with_what_to_do() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        code, text = why(free.getsockname()[1], "default/web")
+    assert code == 2
+    assert "kubectl -n wattloom-system port-forward deploy/wattloom-scheduler 10262" in text
+
+
+def own_address() -> str:
+    """An address of this machine that is not loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("THIS MACHINE HAS NO ADDRESS BUT LOOPBACK: give it a network to try who may ask from elsewhere")
+        return str(probe.getsockname()[0])
+
+
+@pytest.mark.parametrize(
+    ("token", "header", "status"),
+    [("", "", 401), ("a-token-of-16-or-more", "", 401), ("a-token-of-16-or-more", "a-token-of-16-or-more", 200)],
+)
+def test_from_elsewhere_only_health_is_open_and_the_rest_needs_the_token(token: str, header: str, status: int) -> None:
+    async def page(asked: Asked) -> Answered:
+        return Answered(200, "text/plain", b"here\n")
+
+    async def tried() -> tuple[int, int, int]:
+        server = WebServer(":0", {"/healthz": page}, {"/metrics": page}, token=token)
+        await server.start()
+        headers = {"Authorization": f"Bearer {header}"} if header else {}
+        answers = [
+            await asyncio.to_thread(ask, server.port, "/healthz", own_address()),
+            await asyncio.to_thread(ask, server.port, "/metrics", own_address(), **headers),
+            await asyncio.to_thread(ask, server.port, "/metrics"),
+        ]
+        await server.stop()
+        return answers[0][0], answers[1][0], answers[2][0]
+
+    assert asyncio.run(tried()) == (200, status, 200)
+
+
+def test_garbage_is_answered_or_left() -> None:
+    async def tried() -> list[bytes]:
+        server = WebServer("127.0.0.1:0", {}, {})
+        await server.start()
+        answers = []
+        for sent in (b"\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n", b"GET /none HTTP/1.1\r\n\r\n", b"x" * 40_000):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(sent)
+            try:
+                answers.append((await reader.read()).partition(b"\r\n")[0])
+            except ConnectionResetError:
+                answers.append(b"")
+            writer.close()
+        await server.stop()
+        return answers
+
+    bad = b"HTTP/1.1 400 Bad Request"
+    assert asyncio.run(tried()) == [bad, bad, b"HTTP/1.1 404 Not Found", b""]
+
+
+@pytest.mark.parametrize("wrong", ["", "here", "host:", "host:99999", "host:http"])
+def test_a_wrong_address_is_said(wrong: str) -> None:
+    with pytest.raises(InputError, match="must be HOST:PORT"):
+        parse_address(wrong)
+
+
+def test_every_metric_is_in_the_reference_with_its_labels() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "kubernetes.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `wattloom_kubernetes_")]
+    listed = {row[0].strip("| `"): (row[1], row[2].replace("`", "").strip()) for row in rows}
+    assert listed == {metric.full_name: (metric.kind, ", ".join(metric.labels)) for metric in METRICS}
+
+
+def test_a_standby_says_that_it_stands_by(plane: ControlPlane, api: Api) -> None:
+    space = add_namespace(api, "pair")
+    pair: dict[str, Any] = {"leader_elect": True, "lease_namespace": space, "http": "127.0.0.1:0"}
+    with scheduling(plane, identity="first", **pair):
+        standby = Running(plane.kubeconfig, Options(identity="second", **pair)).start()
+        election = standby.scheduler.election
+        assert election is not None
+        try:
+            eventually(lambda: standby.scheduler.state.synced and election.holder == "first")
+            assert ask(port_of(standby), "/readyz") == (200, "standby\n")
+            assert ask(port_of(standby), "/why?pod=a/b") == (503, "this replica stands by; first leads: ask there\n")
+        finally:
+            standby.stop()

@@ -18,6 +18,8 @@ PYTEST_ARGS ?= -n 2
 BENCH_PEERS := simpy numpy psutil
 # Heavy ones, for bench-dispatch and bench-idle only.
 BENCH_EXECUTORS := loky ray distributed parsl
+# The extra kubernetes, for bench-kubernetes only.
+BENCH_KUBERNETES := httptools pyyaml
 # A folder of data for benchmarks that can use one: make bench BENCH_DATA=/path/to/data
 BENCH_DATA ?=
 BENCH_ARGS ?=
@@ -127,6 +129,11 @@ bench-peers: | $(BENCH_BIN)/python
 		echo "installing $$peer into $(BENCH_VENV)"; $(BENCH_BIN)/pip install $$peer || failed="$$failed $$peer"; done; \
 	if [ -n "$$failed" ]; then echo "*** NOT INSTALLED:$$failed; the benchmark goes on without" >&2; \
 	else echo "$(BENCH_EXECUTORS)" > $(BENCH_VENV)/.stamp-executors; fi
+
+# The first time it builds Kubernetes with Go; without Go it says how to get it.
+.PHONY: bench-kubernetes
+bench-kubernetes: $(BENCH_VENV)/.stamp-wattloom $(BENCH_VENV)/.stamp-kubernetes ## pods bound per second, beside kube-scheduler
+	$(BENCH_BIN)/python benchmarks/kubernetes.py $(BENCH_OPTIONS)
 
 bench-vms: $(BENCH_VENV)/.stamp-wattloom tools guest ## how late and how right a virtual machine learns its joules
 	$(BENCH_BIN)/python benchmarks/vm_shares.py --kernel $(GUEST) $(BENCH_ARGS)
@@ -245,6 +252,10 @@ dist/.stamp-compiled: $(SOURCES) pyproject.toml setup.py | $(VENV)/.stamp-dev
 
 $(BENCH_VENV)/.stamp-peers: | $(BENCH_BIN)/python
 	$(BENCH_BIN)/pip install $(BENCH_PEERS)
+	@touch $@
+
+$(BENCH_VENV)/.stamp-kubernetes: | $(BENCH_BIN)/python
+	$(BENCH_BIN)/pip install $(BENCH_KUBERNETES)
 	@touch $@
 
 # Without a C compiler the benchmarks measure the pure wheel, and say so in their tables.

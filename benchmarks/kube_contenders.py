@@ -74,8 +74,7 @@ class KubeScheduler:
         self._config = _written(plane, "plain.yaml", _config(plane))
 
     def start(self) -> None:
-        self._plane.start_part(Part.SCHEDULER, {"config": str(self._config)})
-        _await(f"{self._plane.url_of(Part.SCHEDULER)}/readyz", "ok", self._plane.log(Part.SCHEDULER))
+        _start_kube_scheduler(self._plane, self._config)
 
     def stop(self) -> None:
         self._plane.stop_part(Part.SCHEDULER)
@@ -110,7 +109,7 @@ class Wattloom:
 
     def start(self) -> None:
         self._process.start()
-        _await(self._ready, "leader", self._process.log)
+        self._process.wait_until(lambda: _says(self._ready, "leader"), READY_S)
 
     def stop(self) -> None:
         self._process.stop(patience_s=30.0)
@@ -136,9 +135,8 @@ class Extended:
 
     def start(self) -> None:
         self._process.start()
-        _await(self._ready, "", self._process.log)
-        self._plane.start_part(Part.SCHEDULER, {"config": str(self._config)})
-        _await(f"{self._plane.url_of(Part.SCHEDULER)}/readyz", "ok", self._plane.log(Part.SCHEDULER))
+        self._process.wait_until(lambda: _says(self._ready, ""), READY_S)
+        _start_kube_scheduler(self._plane, self._config)
 
     def stop(self) -> None:
         if self._plane.pid(Part.SCHEDULER) is not None:
@@ -185,11 +183,15 @@ def _written(plane: ControlPlane, name: str, config: dict[str, Any]) -> Path:
     return path
 
 
-def _await(url: str, word: str, log: Path) -> None:
+def _start_kube_scheduler(plane: ControlPlane, config: Path) -> None:
+    """Ready is more than healthy: it has read the cluster."""
+    plane.start_part(Part.SCHEDULER, {"config": str(config)})
     until = monotonic() + READY_S
-    while not _says(url, word):
+    while not _says(f"{plane.url_of(Part.SCHEDULER)}/readyz", "ok"):
         if monotonic() > until:
-            raise PartFailed(f"{url} did not say {word or 'anything'!r} within {READY_S:g} s; its log is {log}")
+            raise PartFailed(
+                f"kube-scheduler was not ready within {READY_S:g} s; its log is {plane.log(Part.SCHEDULER)}"
+            )
         sleep(0.1)
 
 

@@ -23,7 +23,17 @@ from typing import NamedTuple
 from urllib.request import urlopen
 
 from wattloom.kubernetes.extender_config import scheduler_config
-from wattloom.testing.kubernetes import Api, ControlPlane, Part, add_nodes, add_pods, eventually, fake_node, fake_pod
+from wattloom.testing.kubernetes import (
+    Api,
+    ApiRefused,
+    ControlPlane,
+    Part,
+    add_nodes,
+    add_pods,
+    eventually,
+    fake_node,
+    fake_pod,
+)
 from wattloom.testing.kubernetes.fleet import add_namespace
 from wattloom.testing.kubernetes.processes import free_ports
 
@@ -59,7 +69,7 @@ def extender(plane: ControlPlane, log: Path, *words: str) -> Iterator[tuple[str,
     """`wattloom kubernetes extender` as a process: the addresses for kube-scheduler and for health, and its id."""
     listen, http = (f"127.0.0.1:{port}" for port in free_ports(2))
     command = [sys.executable, "-m", "wattloom.cli.main", "kubernetes", "extender"]
-    command += ["--kubeconfig", str(plane.kubeconfig), "--listen", listen, "--http", http, *words]
+    command += ["--kubeconfig", str(plane.kubeconfig), "--listen", listen, "--http", http, "--no-publish-watts", *words]
     with log.open("wb") as file:
         process = subprocess.Popen(command, stderr=file, stdout=file)
     try:
@@ -100,8 +110,14 @@ def burst(
         return rate, cpu_s(plane.pid(Part.SCHEDULER) or 0)
     finally:
         plane.stop_part(Part.SCHEDULER)
-        plane.api.delete(f"/api/v1/namespaces/{namespace}/pods", gracePeriodSeconds=0)
-        eventually(lambda: not plane.api.items(f"/api/v1/namespaces/{namespace}/pods"), 120)
+        eventually(lambda: _removed(plane.api, f"/api/v1/namespaces/{namespace}/pods"), PATIENCE_S)
+
+
+def _removed(api: Api, path: str) -> bool:
+    """Asked again where the API server took too long for all at once."""
+    if api.get(f"{path}?limit=1")["items"]:
+        api.delete(path, gracePeriodSeconds=0)
+    return not api.get(f"{path}?limit=1")["items"]
 
 
 class _Scheduler:
@@ -112,7 +128,11 @@ class _Scheduler:
         self._api = Api(plane.api.access._replace(port=port))
 
     def placed(self) -> float:
-        return sum(float(count) for count in SCHEDULED.findall(self._api.text("/metrics")))
+        try:
+            return sum(float(count) for count in SCHEDULED.findall(self._api.text("/metrics")))
+        except ApiRefused:  # it has just started, and does not know yet whose certificates it trusts
+            self._api.close()
+            return 0.0
 
 
 def _rate(scheduler: _Scheduler, pods: int) -> float:

@@ -210,10 +210,11 @@ def why(task: str, log: str | Path | None = None, progress: Progress | None = No
     """Every decision on a task, laid open; and whether the log still leads to the decisions it holds.
 
     Without a log, the task is looked for in all journals of this user; in a journal, in all its runs. In the log of a
-    Kubernetes scheduler, `NAMESPACE/POD` is the last pod of that name.
+    Kubernetes scheduler, `NAMESPACE/POD` is the last pod of that name; if a newer log knows it only as it was found, the
+    one before it (`LOG.1`) is read.
     """
-    path = _log_with(task, log)
-    return asking.why(path, task_meant(path, task), _recorded_policy(path), progress)
+    path, meant = task_meant(_log_with(task, log), task)
+    return asking.why(path, meant, _recorded_policy(path), progress)
 
 
 def measure(meter: str | Meter = "auto") -> Measurement:

@@ -16,7 +16,8 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from wattloom.kubernetes.kubeconfig import target_of
-from wattloom.kubernetes.scheduler import Options, Scheduler
+from wattloom.kubernetes.options import Options
+from wattloom.kubernetes.scheduler import Scheduler
 from wattloom.testing.kubernetes import Api, ControlPlane, add_nodes, add_pods, eventually, fake_node, fake_pod
 
 CURVE = json.dumps({"cores": 8, "threads": 8, "coresWatts": [[0, 50], [8, 150]], "provenance": "measured"})

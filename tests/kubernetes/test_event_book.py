@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from wattloom.kubernetes.event_book import EventBook, Line, Pod, clipped
+from wattloom.kubernetes.event_book import EventBook, Line, Pod, Series, clipped
 
 POD = Pod("space", "web", "uid-1")
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
@@ -32,7 +32,7 @@ def test_the_same_words_are_counted_on_one_event_and_written_now_and_then() -> N
     _repeat(book, "no room", 10)
     line = _written(book, 10)
     assert line is first
-    assert book.series(line) == {"series": {"count": 11, "lastObservedTime": "2026-11-16T12:00:10.000000Z"}}
+    assert book.series(line) == Series(11, "2026-11-16T12:00:10.000000Z")
 
 
 def test_other_words_are_another_event_of_another_name() -> None:

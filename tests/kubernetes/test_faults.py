@@ -26,8 +26,8 @@ from tests.kubernetes.running import (
 
 from wattloom.kubernetes.binding import Outcome
 from wattloom.kubernetes.manifests import manifest
+from wattloom.kubernetes.options import Options
 from wattloom.kubernetes.pod_entry import At
-from wattloom.kubernetes.scheduler import Options
 from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, Part, binaries, eventually
 from wattloom.testing.kubernetes.fleet import add_namespace, clear
 

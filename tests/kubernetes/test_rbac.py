@@ -74,6 +74,7 @@ def test_it_works_with_exactly_the_shipped_roles_and_with_one_less_it_says_which
         eventually(lambda: running.scheduler.counts.bindings == {"bound": 1})
         told(api, space, "one", "Scheduled", "Successfully assigned")
         told(api, space, "big", "FailedScheduling", "too small")
+        eventually(lambda: running.scheduler.conditions.written == 1)
         failures = [each.failure for each in running.scheduler.state.reflectors if each.failure is not None]
         assert failures == []
         assert running.scheduler.teller.dropped == 0
@@ -112,6 +113,8 @@ def asked_for() -> set[tuple[str, str, str]]:
     return reads | {
         ("", "pods", "get"),
         ("", "pods/binding", "create"),
+        ("", "pods/status", "patch"),
+        ("", "nodes/status", "patch"),
         ("events.k8s.io", "events", "create"),
         ("events.k8s.io", "events", "patch"),
     }

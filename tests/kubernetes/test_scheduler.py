@@ -22,8 +22,8 @@ from tests.kubernetes.running import (
 )
 
 from wattloom.errors import InputError
+from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.pod_entry import At
-from wattloom.kubernetes.scheduler import usable_policy
 from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries, eventually
 from wattloom.testing.kubernetes.fleet import add_namespace, clear
 

@@ -17,7 +17,7 @@ from wattloom.cli.main import cli
 from wattloom.errors import InputError
 from wattloom.kubernetes.health import Answered, Asked, WebServer, parse_address
 from wattloom.kubernetes.metrics import METRICS
-from wattloom.kubernetes.scheduler import Options
+from wattloom.kubernetes.options import Options
 from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries, eventually
 from wattloom.testing.kubernetes.fleet import add_namespace, clear
 

@@ -38,9 +38,23 @@ from wattloom.cli.options import LOG_FILE, policy_names
     metavar="S",
     help="Seconds that the API server may take for its first answer.",
 )
+@click.option(
+    "--publish-watts/--no-publish-watts",
+    default=True,
+    show_default=True,
+    help="Write wattloom.dev/milliwatts on nodes.",
+)
 @click.option("--http", default="127.0.0.1:10262", show_default=True, metavar="HOST:PORT", help="Empty: none.")
 @click.option("--token-file", type=LOG_FILE, metavar="F", help="A token by which others than this machine may ask.")
 @click.option("--log", type=LOG_FILE, metavar="F", help="Every event and decision, for `wattloom why` and `replay`.")
+@click.option(
+    "--log-size",
+    type=click.IntRange(min=1),
+    default=128,
+    show_default=True,
+    metavar="MIB",
+    help="A new log begins after so much; the one before it is kept as F.1.",
+)
 @click.option(
     "--log-format", type=click.Choice(["words", "json"]), default="words", show_default=True, help="Of what is said."
 )
@@ -57,9 +71,11 @@ def scheduler(
     bind_concurrency: int,
     qps: float,
     first_answer: float,
+    publish_watts: bool,
     http: str,
     token_file: Path | None,
     log: Path | None,
+    log_size: int,
     log_format: str,
     verbose: bool,
 ) -> None:
@@ -84,7 +100,8 @@ def scheduler(
 
     try:
         from wattloom.kubernetes.kubeconfig import target_of
-        from wattloom.kubernetes.scheduler import Options, run
+        from wattloom.kubernetes.options import Options
+        from wattloom.kubernetes.scheduler import run
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):
             raise
@@ -101,9 +118,11 @@ def scheduler(
         bind_concurrency=bind_concurrency,
         pods_per_second=qps,
         first_answer_s=first_answer,
+        publish_watts=publish_watts,
         http=http,
         token=token_file.read_text().strip() if token_file is not None else "",
         log=log,
+        log_size=log_size << 20,
         why_command=(sys.executable, "-m", "wattloom.cli.main", "why", "--json"),
     )
     run(target_of(kubeconfig, context), options)

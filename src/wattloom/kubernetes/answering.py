@@ -59,6 +59,8 @@ class Answering:
             m.EVENTS_QUEUED: {(): float(len(teller))},
             m.EVENTS_WRITTEN: {(): float(teller.written)},
             m.EVENTS_DROPPED: {(): float(teller.dropped)},
+            m.CONDITIONS_WRITTEN: {(): float(scheduler.conditions.written)},
+            m.CONDITIONS_DROPPED: {(): float(scheduler.conditions.dropped)},
             m.LEADING: {(): float(scheduler.deciding_now)},
             m.NODES: {("known",): float(known), ("unknown",): float(len(index.nodes) - known)},
             m.THROTTLED: {(): float(scheduler.api.throttled)},
@@ -116,7 +118,7 @@ class Answering:
         if record is None and placed is None:
             return Answered(404, TEXT, f"{name} is not known here\n".encode())
         waits = record is not None and record.stage in (Stage.QUEUED, Stage.BACKING_OFF)
-        told = explain(record, engine.ledger.view, scheduler.policy) if record is not None and waits else None
+        told = explain(record, engine.ledger.view, engine.policy) if record is not None and waits else None
         answer = {
             "task": task,
             "same_decisions": True,

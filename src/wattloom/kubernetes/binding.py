@@ -94,10 +94,12 @@ class Binder:
         there: Callable[[str], bool] | None = None,
     ) -> None:
         self._api = api
+        self.in_flight: Final = in_flight
         self._turns = asyncio.Semaphore(in_flight)
         self._patience_s = patience_s
         self._there = there
-        self._asked: dict[str, asyncio.Future[Outcome]] = {}
+        self._asked: dict[str, asyncio.Future[Outcome] | None] = {}
+        """By uid; a future where somebody else waits for the outcome too."""
 
     def __len__(self) -> int:
         """Bindings asked for and not known yet."""
@@ -105,19 +107,24 @@ class Binder:
 
     async def bind(self, namespace: str, name: str, uid: str, node: str) -> Outcome:
         """Never two for one pod: whoever asks while one is under way gets to know what becomes of that."""
-        asked = self._asked.get(uid)
-        if asked is not None:
-            return await asyncio.shield(asked)
-        asked = self._asked[uid] = asyncio.get_running_loop().create_future()
+        if uid in self._asked:
+            return await asyncio.shield(self._shared(uid))
+        self._asked[uid] = None
         outcome: Outcome = Unsure("nobody waited for the answer")
         try:
             async with self._turns:
                 outcome = await self._bind(namespace, name, uid, node)
             return outcome
         finally:
-            del self._asked[uid]
-            if not asked.done():
-                asked.set_result(outcome)
+            others = self._asked.pop(uid)
+            if others is not None:
+                others.set_result(outcome)
+
+    def _shared(self, uid: str) -> asyncio.Future[Outcome]:
+        asked = self._asked[uid]
+        if asked is None:
+            asked = self._asked[uid] = asyncio.get_running_loop().create_future()
+        return asked
 
     async def _bind(self, namespace: str, name: str, uid: str, node: str) -> Outcome:
         path, body = PODS.path(namespace, name, "binding"), _body(namespace, name, uid, node)

@@ -6,6 +6,7 @@ back to the engine.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
@@ -14,7 +15,8 @@ from wattloom.kubernetes import binding, wording
 from wattloom.kubernetes.binding import Binder
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.metrics import Counts
-from wattloom.kubernetes.pod_entry import At, PodEntry
+from wattloom.kubernetes.pod_conditions import NOT_FOLLOWED, UNSCHEDULABLE, PodConditions
+from wattloom.kubernetes.pod_entry import PodEntry
 from wattloom.kubernetes.pod_roll import PodRoll
 from wattloom.kubernetes.telling import Teller
 from wattloom.kubernetes.unsupported import Unsupported
@@ -42,6 +44,7 @@ class CarryingOut:
         pods: Callable[[], PodRoll],
         binder: Binder,
         teller: Teller,
+        conditions: PodConditions,
         counts: Counts,
         done: Callable[[], None],
     ) -> None:
@@ -50,9 +53,14 @@ class CarryingOut:
         self._deciding, self._pods = deciding, pods
         self._binder = binder
         self._teller = teller
+        self._conditions = conditions
         self._counts = counts
         self._done = done
+        self._queue: deque[tuple[PodEntry, str]] = deque()
+        """Bindings that nobody has taken up yet, with their nodes."""
+        self._busy = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        """Those who bind, one pod after the other for as long as there are any."""
 
     def carry_out(self, instruction: AnyInstruction) -> None:
         if isinstance(instruction, Place):
@@ -69,6 +77,7 @@ class CarryingOut:
         if entry.told != wrong.message:
             entry.told = wrong.message
             self._teller.failed(entry.reference, wrong.message)
+            self._conditions.waits(entry, wrong.message, UNSCHEDULABLE if wrong.passing else NOT_FOLLOWED)
 
     async def end(self, patience_s: float) -> None:
         """Until the bindings under way are known, or patience ends."""
@@ -79,7 +88,7 @@ class CarryingOut:
 
     @property
     def under_way(self) -> int:
-        return len(self._tasks)
+        return len(self._queue) + self._busy
 
     def _place(self, place: Place) -> None:
         pods, deciding = self._pods(), self._deciding()
@@ -91,15 +100,23 @@ class CarryingOut:
         entry.note = wording.scheduled(place, record, len(engine.ledger.nodes), policy.name, policy.measure)
         entry.waits = None
         self._remember(place, engine.time)
-        task = asyncio.get_running_loop().create_task(self._bind(entry, place.node))
-        self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        self._queue.append((entry, place.node))
+        if len(self._tasks) < self._binder.in_flight:
+            task = asyncio.get_running_loop().create_task(self._bind_on())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            LOG.error("a binding failed in an unforeseen way", exc_info=task.exception())
-        self._done()
+    async def _bind_on(self) -> None:
+        while self._queue:
+            entry, node = self._queue.popleft()
+            self._busy += 1
+            try:
+                await self._bind(entry, node)
+            except Exception:
+                LOG.exception("a binding failed in an unforeseen way")
+            finally:
+                self._busy -= 1
+            self._done()
 
     async def _bind(self, entry: PodEntry, node: str) -> None:
         pod = entry.reference
@@ -133,33 +150,6 @@ class CarryingOut:
         self.placed[place.task] = time, place
         if len(self.placed) > REMEMBERED:
             del self.placed[next(iter(self.placed))]
-
-
-def tell_why_they_wait(pods: PodRoll, deciding: Deciding, teller: Teller, most: int) -> int:
-    """Tell owners whose pods wait, once for each reason; how many were told. Equal pods wait for equal reasons."""
-    engine = deciding.engine
-    ledger, lanes = engine.ledger, engine.queue.lanes
-    texts: dict[int, str] = {}
-    told = 0
-    for name, entry in pods.by_task.items():
-        if entry.at is not At.QUEUED or told >= most:
-            continue
-        record = ledger.tasks.get(name)
-        if record is None:
-            continue
-        lane = lanes.get(record.shape.index)
-        reason, message = entry.waits or (lane.blocked_by if lane is not None else None, "")
-        if reason is None or entry.told == f"{reason.value}{message}":
-            continue
-        entry.told = f"{reason.value}{message}"
-        text = texts.get(record.shape.index) if not message else None
-        if text is None:
-            text = wording.unavailable(record.shape, ledger.view, reason, message)
-            if not message:
-                texts[record.shape.index] = text
-        teller.failed(entry.reference, text)
-        told += 1
-    return told
 
 
 def _age_s(created: str) -> float:

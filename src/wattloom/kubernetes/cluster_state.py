@@ -33,7 +33,9 @@ class ClusterState:
         *,
         ready: Callable[[PodEntry], None],
         not_followed: Callable[[PodEntry, Unsupported], None],
+        node_changed: Callable[[str], None] = lambda name: None,
     ) -> None:
+        """`node_changed` is told of nodes that are, or may be of a machine that is, different now."""
         self.world: Final = World()
         self.pods: Final = PodRoll(
             scheduler,
@@ -46,7 +48,8 @@ class ClusterState:
         )
         self.nodes: Final = NodeRoll(deciding, here=self.pods.node_here, left=self.pods.node_left, busy=self.pods.busy)
         self._world_soon: Final = Soon(self.pods.world_changed)
-        self._profiles_soon: Final = Soon(self.nodes.refresh)
+        self._profiles_soon: Final = Soon(self._profiles_changed)
+        self._node_changed = node_changed
         self._stages: Final = self._reflectors(api)
         self.synced = False
 
@@ -99,6 +102,7 @@ class ClusterState:
     def _node(self, node: Node, there: bool) -> None:
         if there:
             self.nodes.changed(node)
+            self._node_changed(node.metadata.name)
         else:
             self.nodes.deleted(node.metadata.name)
 
@@ -108,6 +112,11 @@ class ClusterState:
         else:
             self.nodes.profile_deleted(profile.metadata.name)
         self._profiles_soon.later()
+
+    def _profiles_changed(self) -> None:
+        self.nodes.refresh()
+        for name in self.nodes.objects:
+            self._node_changed(name)
 
     def _claim(self, claim: Any, there: bool) -> None:
         key = claim.metadata.namespace, claim.metadata.name

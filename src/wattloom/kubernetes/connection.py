@@ -54,6 +54,9 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport
         self._waiter: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+        self._patience_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._parts: list[bytes] = []
         self._held = 0
         self._status = 0
@@ -110,19 +113,34 @@ class Connection(asyncio.Protocol):
     async def _wait(self, timeout_s: float) -> None:
         waiter = self._waiter
         assert waiter is not None
-        timer = self._loop.call_later(timeout_s, self._expire, timeout_s)
+        self._be_patient(timeout_s)
         try:
             await waiter
         except BaseException:
             self.close()
             raise
         finally:
-            timer.cancel()
             self._waiter = None
 
-    def _expire(self, timeout_s: float) -> None:
+    def _be_patient(self, timeout_s: float) -> None:
+        # One timer serves many exchanges: it finds out when it rings whether anybody is late, and goes on if not.
+        self._patience_s = timeout_s
+        deadline = self._deadline = self._loop.time() + timeout_s
+        if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._waiter is None or not self.alive:
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._ring)
+            return
         self.timed_out = True
-        self._fail(Lost(f"no answer in {timeout_s:g} s", answered=self._answered))
+        self._fail(Lost(f"no answer in {self._patience_s:g} s", answered=self._answered))
         self.close()
 
     def _fail(self, why: Exception) -> None:
@@ -161,6 +179,9 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.alive = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if not self._ended:
             why = f"the connection was lost: {exc}" if exc else "the server closed the connection"
             self._fail(Lost(why, answered=self._answered))

@@ -32,7 +32,7 @@ class Deciding:
         clock: Callable[[], float] = monotonic,
         observe: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        self.engine: Final = Engine(policy)
+        self.engine = Engine(policy)
         self.refused = 0
         """Events that contradicted what the engine knows: each is a defect, and is logged."""
         self._carry_out = carry_out
@@ -58,7 +58,7 @@ class Deciding:
             LOG.error("the engine refused %s: %s", type(event).__name__, refused)
             return False
         if self._log is not None:
-            self._log.write(event, wanted)
+            self._write(self._log, event, wanted)
         if type(event) is ev.TaskSubmitted:
             self._observe(perf_counter() - begun)
         for instruction in wanted:
@@ -66,6 +66,20 @@ class Deciding:
         if self.engine.next_tick != self._due:
             self._set_timer()
         return True
+
+    def begin_anew(self, policy: Policy, log: LogWriter | None) -> None:
+        """With an engine that knows nothing, and another log: it has to be told everything. Time goes on."""
+        self.stop()
+        self._due = None
+        self.engine = Engine(policy)
+        self._log = log
+
+    def _write(self, log: LogWriter, event: ev.AnyEvent, wanted: list[AnyInstruction]) -> None:
+        try:
+            log.write(event, wanted)
+        except OSError as problem:  # a full disk is no reason to decide no more
+            self._log = None
+            LOG.error("decisions are not logged any more: %s", problem.strerror or problem)
 
     def stop(self) -> None:
         """No more ticks."""

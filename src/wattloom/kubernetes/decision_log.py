@@ -1,37 +1,90 @@
 """The file that a scheduler's events and decisions are logged to.
 
-Owns how it is opened, and that what an earlier life has left there is kept. What stands in it is `scheduling.log`'s.
+Owns how it is opened, when it is long enough, and that the one before it is kept. At any moment NAME, NAME.1 or both
+can be read: a new one is written as NAME.new and takes its name only when it is whole. What stands in it is
+`scheduling.log`'s.
 """
 
+import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
 from wattloom.errors import InputError
 from wattloom.scheduling.log import VERSION, Header, LogWriter
 
+LOG: Final = logging.getLogger(__name__)
 BUFFER: Final = 1 << 18
+MIB: Final = 1 << 20
 
 
 class DecisionLog:
-    """A file; a log that is there already is moved to NAME.before."""
+    """A file; a log that is there already becomes NAME.1, as does one that is longer than `most` bytes."""
 
-    def __init__(self, path: Path, policy: str, cluster: str) -> None:
+    def __init__(self, path: Path, policy: str, cluster: str, *, most: int = 128 * MIB) -> None:
         self.path: Final = path / "decisions.log" if path.is_dir() else path
-        self._file: Final = self._opened()
-        self.writer: Final = LogWriter(self._file, Header(VERSION, policy, "kubernetes", None, cluster))
-        self._file.flush()
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _opened(self) -> IO[bytes]:
+        self._header: Final = Header(VERSION, policy, "kubernetes", None, cluster)
+        self._most = most
+        self._begun_with = 0
+        self._said = False
         try:
+            self._beside("new").unlink(missing_ok=True)
             if self.path.exists():
-                self.path.replace(self.path.with_name(f"{self.path.name}.before"))
-            return self.path.open("wb", buffering=BUFFER)
+                self.path.replace(self._beside("1"))
+            self._file = self._opened(self.path)
         except OSError as problem:
             words = f"cannot be written: {problem.strerror or problem}; name a file in a folder that exists"
             raise InputError(f"log {self.path}", words) from problem
+        self.writer = LogWriter(self._file, self._header)
+        self._file.flush()
+
+    @property
+    def is_full(self) -> bool:
+        """What a log must begin with is not its fault: it may double that in any case."""
+        return self._file.tell() > max(self._most, 2 * self._begun_with)
+
+    def flush(self) -> None:
+        """A disk that is full is told once: deciding goes on without a log."""
+        try:
+            self._file.flush()
+        except OSError as problem:
+            self._cannot(problem)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+    def begin_new(self) -> LogWriter | None:
+        """Another log, beside the present one until `switch`. None: it cannot be written, the present one goes on."""
+        try:
+            file = self._opened(self._beside("new"))
+        except OSError as problem:
+            self._cannot(problem)
+            self._begun_with = self._file.tell()
+            return None
+        self.close()
+        self._file = file
+        self.writer = LogWriter(file, self._header)
+        return self.writer
+
+    def switch(self) -> None:
+        """All that a new log must begin with is in it: it takes the name."""
+        try:
+            self._file.flush()
+            self._begun_with = self._file.tell()
+            if self.path.exists():
+                self.path.replace(self._beside("1"))
+            self._beside("new").replace(self.path)
+        except OSError as problem:
+            self._cannot(problem)
+
+    def _cannot(self, problem: OSError) -> None:
+        if not self._said:
+            self._said = True
+            LOG.error("the log %s cannot be written: %s", self.path, problem.strerror or problem)
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{ending}")
+
+    def _opened(self, path: Path) -> IO[bytes]:
+        return path.open("wb", buffering=BUFFER)

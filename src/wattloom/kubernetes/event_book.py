@@ -5,8 +5,8 @@ waits for nothing: `telling` does.
 """
 
 from collections import deque
-from datetime import UTC, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -48,6 +48,47 @@ class Line(msgspec.Struct):
     @property
     def open(self) -> bool:
         return self.written_note != self.note or self.written_count != self.count
+
+
+class Series(msgspec.Struct, frozen=True, rename="camel"):
+    count: int
+    last_observed_time: str
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+
+
+class Regarding(msgspec.Struct, frozen=True, rename="camel"):
+    namespace: str
+    name: str
+    uid: str
+    api_version: str = "v1"
+    kind: str = "Pod"
+
+
+class Event(msgspec.Struct, frozen=True, rename="camel"):
+    """As the API server takes it."""
+
+    metadata: Metadata
+    event_time: str
+    reporting_controller: str
+    reporting_instance: str
+    action: str
+    reason: str
+    type: str
+    note: str
+    regarding: Regarding
+    series: Series | msgspec.UnsetType = msgspec.UNSET
+    api_version: str = "events.k8s.io/v1"
+    kind: str = "Event"
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What changes on an event that is there."""
+
+    series: Series
 
 
 class EventBook:
@@ -117,32 +158,24 @@ class EventBook:
             tail = f".{int(line.first.timestamp() * 1e6):x}{self._serial & 0xFFFF:04x}"
             line.event, line.event_note = line.pod.name[: NAME_LETTERS - len(tail)] + tail, line.note
 
-    def fresh(self, line: Line) -> dict[str, Any]:
+    def fresh(self, line: Line) -> Event:
         """The event as it is made. Its name stays the same when it is sent again."""
         pod = line.pod
-        body: dict[str, Any] = {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"namespace": pod.namespace, "name": line.event},
-            "eventTime": micro(line.first),
-            "reportingController": self._controller,
-            "reportingInstance": self._instance,
-            "action": line.action,
-            "reason": line.reason,
-            "type": line.kind,
-            "note": line.note,
-            "regarding": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-            },
-        }
-        return body | self.series(line) if line.count > 1 else body
+        return Event(
+            Metadata(pod.namespace, line.event),
+            micro(line.first),
+            self._controller,
+            self._instance,
+            line.action,
+            line.reason,
+            line.kind,
+            line.note,
+            Regarding(pod.namespace, pod.name, pod.uid),
+            self.series(line) if line.count > 1 else msgspec.UNSET,
+        )
 
-    def series(self, line: Line) -> dict[str, Any]:
-        return {"series": {"count": max(2, line.count), "lastObservedTime": micro(line.last)}}
+    def series(self, line: Line) -> Series:
+        return Series(max(2, line.count), micro(line.last))
 
     def _due(self, line: Line, clock: float) -> bool:
         return line.written_note is None or clock - line.written_at >= self._repeat_s
@@ -154,6 +187,8 @@ class EventBook:
 
 def clipped(note: str) -> str:
     """At most as long as the API server takes, cut between letters."""
+    if 4 * len(note) <= NOTE_BYTES:
+        return note
     data = note.encode()
     if len(data) <= NOTE_BYTES:
         return note
@@ -161,4 +196,5 @@ def clipped(note: str) -> str:
 
 
 def micro(time: datetime) -> str:
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """A time of UTC in the form that events have."""
+    return time.isoformat(timespec="microseconds")[:26] + "Z"

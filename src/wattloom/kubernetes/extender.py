@@ -24,7 +24,7 @@ from wattloom.kubernetes.extender_pages import ExtenderPages
 from wattloom.kubernetes.extender_state import ExtenderState
 from wattloom.kubernetes.health import WebServer
 from wattloom.kubernetes.metrics import DECISION_S, Histogram
-from wattloom.kubernetes.scheduler import usable_policy
+from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.target import Target
 from wattloom.kubernetes.watts_publishing import WattsPublisher
 from wattloom.policies.protocol import Policy

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from wattloom.kubernetes.deciding import Deciding
-from wattloom.kubernetes.extender_choice import Choice, Offer
+from wattloom.kubernetes.extender_choice import Choice
 from wattloom.kubernetes.extender_load import Loads
 from wattloom.kubernetes.objects import Pod
 from wattloom.policies.view import Ask
@@ -20,11 +20,11 @@ from wattloom.workload.task import Task
 LOG: Final = logging.getLogger(__name__)
 ALL: Final = 1 << 30
 """Keep as many."""
-KEPT_OFFERS: Final = 128
-"""kube-scheduler goes around the nodes, so the same offers come again."""
 SOFT: Final = (b'"preferredDuringScheduling', b'"ScheduleAnyway"')
 """Found in pods whose owners have wishes that only kube-scheduler's scores can follow."""
 NO_NAMES: Final = "NodeNames is missing: set nodeCacheCapable: true for this extender in kube-scheduler's configuration"
+TWICE_EVERY_S: Final = 0.2
+"""Refusals this long apart are looked at twice."""
 UNSYNCED: Final = "asked before the cluster was read: every node passes until then"
 
 
@@ -42,7 +42,9 @@ class Unanswerable(Exception):
 class Answers:
     """`filter` and `prioritize` take a body and give one. `synced` says whether the cluster was read.
 
-    `keep` nodes pass the filter, of a pod with soft wishes all that watts allow."""
+    `keep` nodes pass the filter, of a pod with soft wishes all that watts allow. None, instead of a refusal: ask once
+    more in a moment. kube-scheduler may have seen a pod leave before we did, and asks because of that: refused now, its
+    pod would wait for minutes."""
 
     def __init__(
         self, deciding: Deciding, choice: Choice, loads: Loads, *, keep: int, synced: Callable[[], bool]
@@ -55,38 +57,48 @@ class Answers:
         self._keep = keep
         self._synced = synced
         self._said_unsynced = False
+        self._deciding = deciding
+        self._twice_at = -TWICE_EVERY_S
         self._read: Final = msgspec.json.Decoder(Asking)
-        self._offers: dict[bytes, Offer] = {}
-        self._offers_at = -1
 
     # -- filter ------------------------------------------------------------------------------------------------------
 
-    def filter(self, body: bytes) -> bytes:
+    def filter(self, body: bytes, last: bool = False) -> bytes | None:
         try:
-            return self._filter(body)
+            return self._filter(body, last)
         except Exception as error:
             self._count("filter", "error")
             return msgspec.json.encode({"NodeNames": None, "FailedNodes": {}, "Error": _in_words(error)})
 
-    def _filter(self, body: bytes) -> bytes:
+    def _filter(self, body: bytes, last: bool) -> bytes | None:
         asking = self._asked(body)
         if not self._ready():
             self._count("filter", "passed")
             return _passing(bytes(asking.names))
         task = self._loads.call(asking.pod)
         ask = self._ask(task)
-        offer = self._offer(bytes(asking.names))
+        names = _names(asking)
+        offer = self._choice.offer(names)
         keep = ALL if SOFT[0] in body or SOFT[1] in body else self._keep
         found = self._choice.best(ask, offer, 1 if keep == ALL else keep)
         if not found:
+            if not last and self._look_twice():
+                return None
             self._count("filter", "refused")
-            return _refusing(self._choice.refused(ask, _names(asking)))
+            return _refusing(self._choice.refused(ask, names))
         self._count("filter", "chosen")
         if keep == ALL:
-            return self._all(ask, _names(asking))
+            return self._all(ask, names)
         if len(found) == 1:
             self._assume(asking.pod, task, found[0])
         return _passing(_listed(found))
+
+    def _look_twice(self) -> bool:
+        now = self._deciding.now
+        if now - self._twice_at < TWICE_EVERY_S:
+            return False
+        self._twice_at = now
+        return True
 
     def _all(self, ask: Ask, names: list[str]) -> bytes:
         refused = self._choice.refused(ask, names)
@@ -95,7 +107,7 @@ class Answers:
 
     # -- prioritize --------------------------------------------------------------------------------------------------
 
-    def prioritize(self, body: bytes) -> bytes:
+    def prioritize(self, body: bytes, last: bool = False) -> bytes | None:
         """There is no place for an error in this answer: kube-scheduler takes what is no list for one."""
         try:
             return self._prioritize(body)
@@ -122,7 +134,7 @@ class Answers:
         asking = self._read.decode(body)
         if not asking.pod.metadata.uid:
             raise Unanswerable("Pod.metadata.uid is missing: this is no pod of an API server")
-        if asking.names == b"null":
+        if bytes(asking.names) == b"null":
             raise Unanswerable(NO_NAMES)
         return asking
 
@@ -136,16 +148,6 @@ class Answers:
 
     def _ask(self, task: Task) -> Ask:
         return Ask(task, self._ledger.shape_of(task), self._ledger.view.time, 0)
-
-    def _offer(self, names: bytes) -> Offer:
-        roster = self._choice.roster()
-        if roster != self._offers_at or len(self._offers) >= KEPT_OFFERS:
-            self._offers.clear()
-            self._offers_at = roster
-        offer = self._offers.get(names)
-        if offer is None:
-            offer = self._offers[names] = self._choice.offer(msgspec.json.decode(names, type=list[str]))
-        return offer
 
     def _assume(self, pod: Pod, task: Task, node: str) -> None:
         self._loads.assume(pod.metadata.uid, task, node)

@@ -37,23 +37,23 @@ class Choice:
         self._bits_at = -1
 
     def offer(self, names: list[str]) -> Offer:
-        """Good for as long as `roster` is the same."""
-        if self._bits_at != self.roster():
-            self._bits_at = self.roster()
+        """These nodes as a set, good until the next node comes or goes."""
+        roster = self._view.settle()
+        if self._bits_at != roster:
+            self._bits_at = roster
             self._bits = {name: 1 << node.number for name, node in self._view.nodes().items()}
-        bits, known = self._bits, 0
-        strangers = []
-        for name in names:
-            bit = bits.get(name)
-            if bit is None:
-                strangers.append(name)
-            else:
-                known |= bit
-        return Offer(known, tuple(strangers))
-
-    def roster(self) -> int:
-        """Goes up whenever offers have to be made anew."""
-        return self._view.settle()
+        bits = self._bits
+        try:
+            known = sum(map(bits.__getitem__, names))  # a sum of different bits is their set, in one fast loop
+            if known.bit_count() == len(names):
+                return Offer(known, ())
+        except KeyError:
+            pass
+        different = dict.fromkeys(names)
+        return Offer(
+            sum(bits[name] for name in different if name in bits),
+            tuple(name for name in different if name not in bits),
+        )
 
     def best(self, ask: Ask, offer: Offer, most: int) -> list[str]:
         """The best nodes that watts allow, best first. Strangers count only if nothing else is left, and no cap."""

@@ -8,9 +8,10 @@ import hmac
 import ssl
 from base64 import b64decode
 from collections.abc import Callable, Mapping
+from functools import partial
 from ipaddress import ip_address
 from time import monotonic, perf_counter
-from typing import Final
+from typing import Final, Protocol
 
 import httptools
 import msgspec
@@ -18,7 +19,14 @@ import msgspec
 from wattloom.errors import InputError
 from wattloom.kubernetes.health import SHORTEST_TOKEN, parse_address
 
-Verb = Callable[[bytes], bytes]
+
+class Verb(Protocol):
+    """A body for a body. None: it is to be asked once more in a moment, and that is the last time."""
+
+    def __call__(self, body: bytes, last: bool = False) -> bytes | None: ...
+
+
+MOMENT_S: Final = 0.02
 MOST_BODY: Final = 64 << 20
 """Bytes: a pod, and the names of far more nodes than a cluster has."""
 MOST_HEAD: Final = 65_536
@@ -117,6 +125,8 @@ class _Caller(asyncio.Protocol):
         self._head = 0
         self._size = 0
         self._parts: list[bytes] = []
+        self._waits = False
+        """Whether a question is being looked at a second time."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -142,6 +152,8 @@ class _Caller(asyncio.Protocol):
     # -- what the parser calls ---------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        if self._waits:  # nobody who waits for answers asks again meanwhile
+            self.end()
         self.half = True
         self.since = monotonic()
         self._url = self._authorization = b""
@@ -177,10 +189,18 @@ class _Caller(asyncio.Protocol):
         elif self._parser.get_method() != b"POST":
             self._send(b"405 Method Not Allowed", _problem("questions are sent by POST"))
         else:
-            begun = perf_counter()
-            answer = verb(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
-            self._send(OK, answer)
+            self._answer(verb, self._parts[0] if len(self._parts) == 1 else b"".join(self._parts), last=False)
+
+    def _answer(self, verb: Verb, body: bytes, *, last: bool) -> None:
+        begun = perf_counter()
+        self._waits = False
+        answer = verb(body, last)
+        if answer is not None:
             self._server.observe(perf_counter() - begun)
+            self._send(OK, answer)
+        elif not self._transport.is_closing():
+            self._waits = True
+            asyncio.get_running_loop().call_later(MOMENT_S, partial(self._answer, verb, body, last=True))
 
     def _limit_head(self, more: int) -> None:
         self._head += more
@@ -194,6 +214,8 @@ class _Caller(asyncio.Protocol):
             self.end()
 
     def _send(self, status: bytes, body: bytes) -> None:
+        if self._transport.is_closing():
+            return
         keep = self._parser.should_keep_alive()
         self._transport.write(HEAD % (status, len(body), b"" if keep else b"Connection: close\r\n") + body)
         self._parts = []

@@ -22,9 +22,7 @@ CALLS: Final = m.Metric(
     "kube-scheduler's questions, by verb and by what was answered.",
     ("verb", "result"),
 )
-SECONDS: Final = m.Metric(
-    "wattloom_extender_answer_seconds", "histogram", "Time an answer took, from the whole question to its sending."
-)
+SECONDS: Final = m.Metric("wattloom_extender_answer_seconds", "histogram", "Time an answer took to be worked out.")
 PODS: Final = m.Metric(
     "wattloom_extender_pods", "gauge", "Pods counted on nodes, by whether they were seen there.", ("by",)
 )

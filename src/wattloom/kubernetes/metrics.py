@@ -53,6 +53,12 @@ EVENTS_WRITTEN: Final = Metric("wattloom_kubernetes_events_written", "counter", 
 EVENTS_DROPPED: Final = Metric(
     "wattloom_kubernetes_events_dropped", "counter", "Events on pods that the API server refused for good."
 )
+CONDITIONS_WRITTEN: Final = Metric(
+    "wattloom_kubernetes_conditions_written", "counter", "Conditions on pods that wait, that were written."
+)
+CONDITIONS_DROPPED: Final = Metric(
+    "wattloom_kubernetes_conditions_dropped", "counter", "Conditions on pods that the API server refused for good."
+)
 LEADING: Final = Metric("wattloom_kubernetes_leading", "gauge", "1 while this replica decides, 0 while it stands by.")
 NODES: Final = Metric("wattloom_kubernetes_nodes", "gauge", "Nodes known, by whether their power is.", ("power",))
 THROTTLED: Final = Metric(
@@ -72,6 +78,8 @@ METRICS: Final = (
     EVENTS_QUEUED,
     EVENTS_WRITTEN,
     EVENTS_DROPPED,
+    CONDITIONS_WRITTEN,
+    CONDITIONS_DROPPED,
     LEADING,
     NODES,
     THROTTLED,

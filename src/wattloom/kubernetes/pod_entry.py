@@ -32,6 +32,7 @@ class PodEntry:
     __slots__ = (
         "at",
         "attempt",
+        "condition",
         "created",
         "generation",
         "leaving",
@@ -59,6 +60,8 @@ class PodEntry:
         self.task: Task | None = None
         self.generation = 1
         self.attempt = 0
+        self.condition = ""
+        """What its condition says, or will: why it waits."""
         self.node = ""
         self.note = ""
         """Words for its event, once the engine has placed it."""

@@ -198,14 +198,11 @@ class PodRoll:
             entry.running_since = self._deciding.now
 
     def _holds_other(self, entry: PodEntry, pod: Pod) -> bool:
-        """Whether it was resized in place, or its labels are others now."""
-        known = entry.task
-        if known is None or known.requirements is None:
+        """Whether it was resized in place, or whom it keeps away or is kept away from is different now."""
+        known, now = entry.task, self._templates.found(pod)
+        if known is None or known.requirements is now.requirements:
             return False
-        now = self._templates.found(pod).requirements
-        assert now is not None
-        was = known.requirements
-        return (now.cpu, now.memory, now.resources, now.tags) != (was.cpu, was.memory, was.resources, was.tags)
+        return _weight(known) != _weight(now)
 
     # -- nodes come and go -------------------------------------------------------------------------------------------
 
@@ -238,7 +235,7 @@ class PodRoll:
     def placed(self, entry: PodEntry, node: str, attempt: int) -> None:
         entry.at = At.BINDING
         entry.attempt = attempt
-        entry.told = ""
+        entry.told = entry.condition = ""
         self._move(entry, node)
 
     def not_bound(self, entry: PodEntry, message: str) -> None:
@@ -308,3 +305,10 @@ class PodRoll:
 
     def _tell(self, event: ev.AnyEvent) -> bool:
         return self._deciding.tell(event)
+
+
+def _weight(task: Task) -> tuple[object, ...]:
+    """What of a task on a node matters to others."""
+    needs = task.requirements
+    assert needs is not None
+    return needs.cpu, needs.memory, needs.resources, needs.tags, needs.where.apart if needs.where is not None else ()

@@ -64,8 +64,8 @@ async def _object(api: Api, body: dict[str, Any], name: str) -> None:
         await api.patch(kinds.PROFILES, body, name, how="apply", owner=OWNER)
     except NotFound:
         raise WattloomError(
-            "this cluster does not know MachineProfiles: `wattloom kubernetes manifests --what crd | kubectl apply -f -`"
-            " makes them known, and --as-annotation does without"
+            "MachineProfiles are not known to this cluster: `wattloom kubernetes manifests --what crd`, applied,"
+            " makes them known, and --as-annotation does without them"
         ) from None
 
 

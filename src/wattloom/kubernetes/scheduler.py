@@ -11,70 +11,39 @@ import os
 import socket
 import uuid
 from contextlib import suppress
-from pathlib import Path
-from time import monotonic
+from functools import partial
 from typing import Final
 
-import msgspec
-
-from wattloom.errors import InputError, WattloomError
+from wattloom.errors import WattloomError
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.answering import Answering
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.binding import Binder
-from wattloom.kubernetes.carrying_out import CarryingOut, tell_why_they_wait
+from wattloom.kubernetes.carrying_out import CarryingOut
 from wattloom.kubernetes.cluster_state import ClusterState
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.decision_log import DecisionLog
 from wattloom.kubernetes.election import Election
-from wattloom.kubernetes.errors import ApiError, Forbidden, Unreachable
-from wattloom.kubernetes.health import DEFAULT, WebServer
+from wattloom.kubernetes.errors import ApiError
+from wattloom.kubernetes.health import WebServer
 from wattloom.kubernetes.intake import Intake
+from wattloom.kubernetes.looking_after import look_after_log, look_after_owners
 from wattloom.kubernetes.metrics import Counts
+from wattloom.kubernetes.options import LeaseLost, NoCluster, Options, in_words, usable_policy
+from wattloom.kubernetes.pod_conditions import PodConditions
 from wattloom.kubernetes.pod_entry import PodEntry
+from wattloom.kubernetes.reaching import reach
 from wattloom.kubernetes.target import Target
 from wattloom.kubernetes.telling import Teller
 from wattloom.kubernetes.unsupported import Unsupported
-from wattloom.policies.loading import load_policy
-from wattloom.policies.protocol import Policy
+from wattloom.kubernetes.watts_publishing import WattsPublisher
+
+__all__ = ["LeaseLost", "NoCluster", "Options", "Scheduler", "run", "usable_policy"]
 
 LOG: Final = logging.getLogger(__name__)
 EVENT_WRITERS: Final = 24
 LAST_BINDINGS_S: Final = 10.0
 LAST_EVENTS_S: Final = 20.0
-LOOK_EVERY_S: Final = 1.0
-MOST_TOLD: Final = 500
-"""Owners told in one look why their pods wait."""
-
-
-class Options(msgspec.Struct, frozen=True):
-    """How a scheduler is run; the command's options."""
-
-    name: str = "wattloom"
-    """Pods with this `schedulerName` are ours."""
-    policy: str = "least-joules"
-    leader_elect: bool = True
-    lease_namespace: str = ""
-    """Left out: the namespace of the context or of this pod."""
-    lease_name: str = "wattloom-scheduler"
-    lease_s: float = 10.0
-    renew_s: float = 7.0
-    retry_s: float = 2.0
-    identity: str = ""
-    bind_concurrency: int = 48
-    pods_per_second: float = 0.0
-    """0: as fast as it goes."""
-    http: str = DEFAULT
-    """Empty: no web server."""
-    token: str = ""
-    first_answer_s: float = 20.0
-    """How long the API server may take for its first answer."""
-    log: Path | None = None
-    why_command: tuple[str, ...] = ()
-    """The command that explains a task from a log, as JSON; the task and the log are added."""
-
-
-class LeaseLost(WattloomError):
-    """Another replica leads now, or may."""
 
 
 class Scheduler:
@@ -83,14 +52,14 @@ class Scheduler:
     def __init__(self, target: Target, options: Options) -> None:
         self.options: Final = options
         self.counts: Final = Counts()
-        self.policy: Final = usable_policy(options.policy)
+        policy = usable_policy(options.policy)
         self.identity: Final = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
         self.api: Final = Api(
             target,
             connections=options.bind_concurrency + EVENT_WRITERS + 16,
             agent=f"wattloom-scheduler/{options.name}",
         )
-        self.log: Final = DecisionLog(options.log, options.policy, target.server) if options.log is not None else None
+        self.log: Final = self._log(target.server) if options.log is not None else None
         self.binder: Final = Binder(self.api, in_flight=options.bind_concurrency, there=self._may_bind)
         self.teller: Final = Teller(
             self.api,
@@ -99,17 +68,33 @@ class Scheduler:
             writers=EVENT_WRITERS,
             give_way=self._binds_are_waiting,
         )
+        self.conditions: Final = PodConditions(self.api, give_way=self._others_write)
         self.carrying: Final = CarryingOut(
-            lambda: self.deciding, lambda: self.state.pods, self.binder, self.teller, self.counts, self._done
+            lambda: self.deciding,
+            lambda: self.state.pods,
+            self.binder,
+            self.teller,
+            self.conditions,
+            self.counts,
+            self._done,
         )
         self.deciding: Final = Deciding(
-            self.policy,
+            policy,
             self.carrying.carry_out,
             log=self.log.writer if self.log is not None else None,
             observe=self.counts.decision.observe,
         )
         self.state: Final = ClusterState(
-            self.api, options.name, self.deciding, ready=self._ready, not_followed=self._not_followed
+            self.api,
+            options.name,
+            self.deciding,
+            ready=self._ready,
+            not_followed=self._not_followed,
+            node_changed=self._node_changed,
+        )
+        nodes = self.state.nodes
+        self.publisher: Final = WattsPublisher(
+            self.api, nodes.objects.get, nodes.machine_of, may=lambda: self.deciding_now
         )
         self.intake: Final = Intake(
             self.state.pods.submit,
@@ -129,7 +114,7 @@ class Scheduler:
     async def run(self) -> None:
         try:
             async with self.api:
-                await self._reach()
+                await reach(self.api, self.options.first_answer_s)
                 if self.server is not None:
                     await self.server.start()
                 await self._live()
@@ -150,9 +135,18 @@ class Scheduler:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self.teller.run()),
+                group.create_task(self.conditions.run()),
                 group.create_task(self.intake.run()),
-                group.create_task(self._look_after()),
+                group.create_task(
+                    look_after_owners(
+                        self.state.pods, self.deciding, self.teller, self.conditions, lambda: self.deciding_now
+                    )
+                ),
+                group.create_task(self.publisher.run()),
             ]
+            if self.log is not None:
+                fresh = partial(usable_policy, self.options.policy)
+                background.append(group.create_task(look_after_log(self.log, self.deciding, fresh)))
             election = group.create_task(self.election.run()) if self.election is not None else None
             starting = group.create_task(self._start(group, background))
             await self._over.wait()
@@ -188,26 +182,14 @@ class Scheduler:
             async with asyncio.timeout(LAST_EVENTS_S):
                 await self.teller.drain()
 
+    def _log(self, cluster: str) -> DecisionLog:
+        options = self.options
+        assert options.log is not None
+        return DecisionLog(options.log, options.policy, cluster, most=options.log_size)
+
     def _server(self) -> WebServer:
         answering = Answering(self)
         return WebServer(self.options.http, answering.open, answering.pages, token=self.options.token)
-
-    async def _reach(self) -> None:
-        """One question, so that whoever gave a wrong address is told. A server that comes up is waited for."""
-        until = monotonic() + self.options.first_answer_s
-        while True:
-            try:
-                async with asyncio.timeout(max(0.1, until - monotonic())):
-                    await self.api.send("GET", "/version")
-                return
-            except Forbidden:
-                return
-            except (Unreachable, TimeoutError) as error:
-                problem = error.message if isinstance(error, Unreachable) else "no answer in time"
-            if monotonic() > until:
-                raise NoCluster(f"no cluster can be reached at {self.api.target.server}: {problem}")
-            LOG.warning("the API server at %s does not answer: %s", self.api.target.server, problem)
-            await asyncio.sleep(1.0)
 
     def _end(self, problem: WattloomError) -> None:
         if self._problem is None:
@@ -258,6 +240,10 @@ class Scheduler:
     def _binds_are_waiting(self) -> bool:
         return self.carrying.under_way >= self.options.bind_concurrency
 
+    def _others_write(self) -> bool:
+        """Conditions go last."""
+        return not self.deciding_now or len(self.teller) > 0 or self._binds_are_waiting()
+
     def _ready(self, entry: PodEntry) -> None:
         if self.deciding_now:
             self.intake.put(entry)
@@ -265,38 +251,13 @@ class Scheduler:
     def _not_followed(self, entry: PodEntry, wrong: Unsupported) -> None:
         self.carrying.not_followed(entry, wrong)
 
+    def _node_changed(self, name: str) -> None:
+        if self.options.publish_watts:
+            self.publisher.changed(name)
+
     def _done(self) -> None:
         self.intake.stir()
-
-    async def _look_after(self) -> None:
-        """Owners of pods that wait are told why, and the log is put on disk."""
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            if self.deciding_now:
-                tell_why_they_wait(self.state.pods, self.deciding, self.teller, MOST_TOLD)
-            if self.log is not None:
-                self.log.flush()
-
-
-class NoCluster(WattloomError):
-    """Nobody answers where the API server should be."""
-
-
-def usable_policy(spec: str) -> Policy:
-    """The policy, if it can decide here."""
-    policy = load_policy(spec)
-    if policy.reading_interval_s is not None:
-        raise InputError("policy", f"{policy.name} goes by meters' readings, which Kubernetes does not bring: another")
-    if "linger=" in spec.partition(":")[2]:
-        raise InputError("policy", "linger= sends idle nodes to sleep, which is not done on Kubernetes: leave it out")
-    return policy
-
-
-def in_words(error: ApiError) -> WattloomError:
-    """What to do about it."""
-    if isinstance(error, Forbidden):
-        return WattloomError(f"{error}; `wattloom kubernetes manifests --what rbac` has all that is needed")
-    return error
+        self.teller.go_on()
 
 
 def run(target: Target, options: Options) -> None:
@@ -313,4 +274,4 @@ def run(target: Target, options: Options) -> None:
     # What is kept lives long: looking for garbage in it again and again would be most of the work of a large cluster.
     gc.set_threshold(50_000, 20, 100)
     LOG.info("process %d", os.getpid())
-    asyncio.run(live())
+    event_loop.run(live())

@@ -6,6 +6,7 @@ again, what the API server refuses for good is dropped and counted. Bindings go 
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from time import monotonic
@@ -16,12 +17,11 @@ import msgspec
 from wattloom.kubernetes.api import CONTENT, Api
 from wattloom.kubernetes.backoff import Backoff
 from wattloom.kubernetes.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
-from wattloom.kubernetes.event_book import EventBook, Line, Pod
+from wattloom.kubernetes.event_book import Counted, EventBook, Line, Pod
 from wattloom.kubernetes.resource import Resource
 
 LOG: Final = logging.getLogger(__name__)
 WRITERS: Final = 8
-POLITE_S: Final = 0.02
 LATE_S: Final = 1.0
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", dict[str, Any])
 
@@ -29,7 +29,7 @@ EVENTS: Final = Resource("events.k8s.io", "v1", "events", dict[str, Any])
 class Teller:
     """`run` until cancelled; `drain` first, to have all that was told written.
 
-    While `give_way` is true only one of the `writers` goes on.
+    While `give_way` is true only one of the `writers` goes on; `go_on` is for whoever knows that it no longer is.
     """
 
     def __init__(
@@ -50,7 +50,8 @@ class Teller:
         self._writers = writers
         self._give_way = give_way
         self._busy = 0
-        self._more = asyncio.Event()
+        self._resting: deque[asyncio.Future[None]] = deque()
+        """Writers without work."""
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -60,53 +61,60 @@ class Teller:
 
     def scheduled(self, pod: Pod, note: str) -> None:
         self._book.tell(pod, "Scheduled", note, "Normal", "Binding", datetime.now(UTC), monotonic())
-        self._stir()
+        self._stir(1)
 
     def failed(self, pod: Pod, note: str) -> None:
         """It waits, and why. The same words told again are counted on the event that is there."""
         self._book.repeat(pod, "FailedScheduling", note, "Warning", "Scheduling", datetime.now(UTC), monotonic())
-        self._stir()
+        self._stir(1)
 
     def tell(self, pod: Pod, reason: str, note: str, *, action: str, warning: bool = False) -> None:
         """Anything else, once."""
         kind = "Warning" if warning else "Normal"
         self._book.tell(pod, reason, note, kind, action, datetime.now(UTC), monotonic())
-        self._stir()
+        self._stir(1)
+
+    def go_on(self) -> None:
+        """Nobody need be given way to any more."""
+        if self._resting and len(self._book) and not self._give_way():
+            self._stir(len(self._book))
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for number in range(self._writers):
-                group.create_task(self._write_on(polite=number > 0))
+            for _ in range(self._writers):
+                group.create_task(self._write_on())
             group.create_task(self._look_for_late())
 
     async def drain(self) -> None:
         """Until all that was told up to now is written or dropped."""
         while self._book.late(monotonic(), all=True) or len(self):
-            self._stir()
+            self._stir(len(self._book))
             await self._idle.wait()
 
-    def _stir(self) -> None:
-        if len(self):
-            self._idle.clear()
-            self._more.set()
+    def _stir(self, writers: int) -> None:
+        """There is work for so many."""
+        if not len(self):
+            return
+        self._idle.clear()
+        if self._busy and self._give_way():
+            return
+        while writers and self._resting:
+            writer = self._resting.popleft()
+            if not writer.done():
+                writer.set_result(None)
+                writers -= 1
 
     async def _look_for_late(self) -> None:
         while True:
             await asyncio.sleep(LATE_S)
             self._book.late(monotonic())
-            self._stir()
+            self._stir(len(self._book))
 
-    async def _write_on(self, *, polite: bool) -> None:
+    async def _write_on(self) -> None:
         while True:
-            if polite and self._give_way():
-                await asyncio.sleep(POLITE_S)
-                continue
-            line = self._book.take()
+            line = None if self._busy and self._give_way() else self._book.take()
             if line is None:
-                self._more.clear()
-                if not self._busy:
-                    self._idle.set()
-                await self._more.wait()
+                await self._rest()
                 continue
             self._busy += 1
             try:
@@ -114,6 +122,13 @@ class Teller:
             finally:
                 self._book.done(line)
                 self._busy -= 1
+
+    async def _rest(self) -> None:
+        if not len(self):
+            self._idle.set()
+        more: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._resting.append(more)
+        await more
 
     async def _write(self, line: Line) -> None:
         """Until it is written or refused."""
@@ -144,7 +159,8 @@ class Teller:
         """On the event that is there. False where it is no longer: events are kept for an hour only."""
         path = EVENTS.path(line.pod.namespace, line.event)
         try:
-            await self._api.send("PATCH", path, msgspec.json.encode(self._book.series(line)), content=CONTENT["merge"])
+            body = msgspec.json.encode(Counted(self._book.series(line)))
+            await self._api.send("PATCH", path, body, content=CONTENT["merge"])
         except NotFound:
             line.event = ""
             return False

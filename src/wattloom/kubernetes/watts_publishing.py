@@ -17,21 +17,31 @@ from wattloom.kubernetes.profiles import MILLIWATTS, Found, milliwatts
 from wattloom.kubernetes.quantity import nanos, value
 
 LOG: Final = logging.getLogger(__name__)
-AT_ONCE: Final = 4
+AT_ONCE: Final = 2
+PAUSE_S: Final = 0.02
+"""After each write of a lane: nothing waits for these, and other writes come first."""
+STAND_BY_S: Final = 1.0
 AGAIN_S: Final = 15.0
 """After a fault."""
 
 
 class WattsPublisher:
-    """Told by `changed` of nodes to look at; `run` until cancelled writes what differs.
+    """Told by `changed` of nodes to look at; `run` until cancelled writes what differs, while it `may`.
 
     `node` and `found` answer by name: the node as it was last seen, and the machine it is taken for."""
 
-    def __init__(self, api: Api, node: Callable[[str], Node | None], found: Callable[[str], Found | None]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        node: Callable[[str], Node | None],
+        found: Callable[[str], Found | None],
+        *,
+        may: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.written = 0
         self.failed = 0
         self._api = api
-        self._node, self._found = node, found
+        self._node, self._found, self._may = node, found, may
         self._pending: dict[str, None] = {}
         self._more: Final = asyncio.Event()
         self._said = ""
@@ -47,6 +57,8 @@ class WattsPublisher:
     async def run(self) -> None:
         while True:
             await self._more.wait()
+            while not self._may():
+                await asyncio.sleep(STAND_BY_S)
             self._more.clear()
             names, self._pending = list(self._pending), {}
             queue = iter([name for name in names if self._wanted(name) is not None])
@@ -64,6 +76,7 @@ class WattsPublisher:
             if patch is not None and not await self._write(name, patch):
                 self.changed(name)
                 return False
+            await asyncio.sleep(PAUSE_S)
         return True
 
     async def _write(self, name: str, patch: dict[str, Any]) -> bool:

@@ -109,6 +109,15 @@ class RunTimes:
         self._learned[key] = learned
         return True
 
+    def measured(self) -> dict[Key, Used]:
+        """What was learned from runs, by function, build and machine, in the form that `recall` takes."""
+        found: dict[Key, Used] = {}
+        for key, learned in self._learned.items():
+            if learned.measured:
+                count, mean = learned.count, learned.mean
+                found[key] = Used(count, count * mean, learned.squares + count * mean * mean)
+        return found
+
     def expect(self, function: Function, variant: Variant, machine: Machine, size: int = 0) -> RunTime | Unknown:
         """Learned (for this size of arguments, if given), else declared, else carried over from another machine by
         their speeds."""

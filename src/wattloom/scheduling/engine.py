@@ -223,6 +223,8 @@ class Engine(Placing):
     def _task_found(self, event: ev.TaskFound) -> None:
         """It is where it is: nobody is asked."""
         node = self._node(event.node)
+        if event.attempt < 0:
+            raise EventRefused("attempt", f"must not be negative, not {event.attempt}")
         record = self.ledger.tasks.get(event.task.id)
         if record is None:
             record = self._accept(event.task, found=True)
@@ -233,10 +235,10 @@ class Engine(Placing):
         if not node.mode.is_awake:
             self._woke(node)
         self.ledger.found(record, node)
-        record.attempt += 1
-        record.started = True
+        record.attempt = event.attempt or record.attempt + 1
+        record.started = event.started
         record.reason = None
-        record.stage = Stage.RUNNING
+        record.stage = Stage.RUNNING if event.started else Stage.PLACED
         if self._readings:
             self.ledger.readings.placed(node.name, record.name, record.task.function)
 

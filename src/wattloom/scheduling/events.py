@@ -84,6 +84,10 @@ class TaskFound(Event, frozen=True, tag="task-found"):
 
     task: Task
     node: str
+    attempt: int = 0
+    """Which attempt this is; 0: the next one."""
+    started: bool = True
+    """False: it has its place, and nobody has heard yet that it began."""
 
 
 class TaskLeaving(Event, frozen=True, tag="task-leaving"):

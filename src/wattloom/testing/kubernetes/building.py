@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from wattloom.errors import WattloomError
-from wattloom.testing.kubernetes.versions import GO, KUBERNETES, Program
+from wattloom.testing.kubernetes.versions import GO, KUBERNETES, PROGRAMS, Program
 
 HOW_TO_GET_GO: Final = (
     f"install Go {GO} or newer (from the Go project's site, or the package golang-go where it is that new) and put "
@@ -62,27 +62,30 @@ def build(programs: Sequence[Program], cache: Path, say: Callable[[str], None] |
 
 
 def _build_one(program: Program, cache: Path) -> Path:
-    folder = cache / "module" / program.module.replace("/", "-")
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_module(program, folder)
+    folder = _module(program, cache / "module")
     target = cache / "bin" / program.name
     part = target.with_name(f".{program.name}.part")
-    flags = ["-mod=mod", "-trimpath", "-ldflags", _linker_flags(program)]
+    flags = ["-mod=readonly", "-trimpath", "-ldflags", _linker_flags(program)]
     _go(["build", *flags, "-o", str(part), program.package], folder)
     part.rename(target)
     return target
 
 
-def _write_module(program: Program, folder: Path) -> None:
-    """Go adds what the programs need to the file, so one that asks for this version already is kept."""
-    module = folder / "go.mod"
-    require = f"require {program.module} v{program.version}\n"
-    if module.exists() and require in module.read_text():
-        return
-    lines = [f"module wattloom.invalid/{folder.name}\n\ngo {GO}.0\n\n", require, *_replacements(program, folder)]
-    fresh = folder / ".go.mod.part"
-    fresh.write_text("".join(lines))
-    fresh.rename(module)
+def _module(program: Program, modules: Path) -> Path:
+    """The folder of a module that needs the program's whole module; whole itself as soon as it has its name."""
+    folder = modules / f"{program.module.replace('/', '-')}-{program.version}"
+    if folder.exists():
+        return folder
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    head = f"module wattloom.invalid/programs\n\ngo {GO}.0\n\nrequire {program.module} v{program.version}\n"
+    (part / "go.mod").write_text(head + "".join(_replacements(program, part)))
+    packages = {each.package for each in PROGRAMS.values() if each.module == program.module} | {program.package}
+    imports = "".join(f'import _ "{package}"\n' for package in sorted(packages))
+    (part / "tools.go").write_text(f"//go:build tools\n\npackage tools\n\n{imports}")
+    _go(["mod", "tidy"], part)
+    return part.rename(folder)
 
 
 def _replacements(program: Program, folder: Path) -> Iterator[str]:

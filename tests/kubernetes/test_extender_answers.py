@@ -1,0 +1,353 @@
+"""The extender's answers to single questions: choice, caps, assumptions, scores, and questions that make no sense."""
+
+import json
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.kubernetes.extending import curve
+
+from wattloom.errors import InputError
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.extender import advising, kept
+from wattloom.kubernetes.extender_answers import ALL, Answers
+from wattloom.kubernetes.extender_choice import Choice
+from wattloom.kubernetes.extender_load import Loads
+from wattloom.kubernetes.extender_pages import METRICS
+from wattloom.kubernetes.extender_scores import scores
+from wattloom.kubernetes.extender_state import bare_node
+from wattloom.kubernetes.node_roll import NodeRoll
+from wattloom.kubernetes.objects import Node, Pod
+from wattloom.kubernetes.profiles import ANNOTATION
+from wattloom.kubernetes.scheduler import usable_policy
+from wattloom.policies.least_joules import SLOW_TIER
+from wattloom.scheduling import events as ev
+from wattloom.testing.kubernetes.fleet import fake_node, fake_pod
+
+Body = dict[str, Any]
+
+
+class Bench:
+    """The parts between the wire and the engine, with a clock that the test moves."""
+
+    def __init__(self, *, keep: int = 1, policy: str = "least-joules", cap_w: float | None = None) -> None:
+        self.time = 0.0
+        self.synced = True
+        self.deciding = Deciding(advising(usable_policy(policy)), lambda _: None, clock=lambda: self.time)
+        self.loads = Loads(self.deciding, lambda name: self.nodes.counts(name), assume_s=30.0)
+        self.nodes = NodeRoll(
+            self.deciding, here=self.loads.node_here, left=self.loads.node_left, busy=lambda _: False, form=bare_node
+        )
+        if cap_w is not None:
+            self.deciding.tell(ev.CapChanged(0.0, cap_w))
+        choice = Choice(self.deciding.engine.policy, self.deciding.engine.ledger.view)
+        self.answers = Answers(self.deciding, choice, self.loads, keep=keep, synced=lambda: self.synced)
+
+    def node(self, name: str, profile: str | None = None, **options: Any) -> None:
+        annotations = {ANNOTATION: profile} if profile else {}
+        self.nodes.changed(msgspec.convert(fake_node(name, annotations=annotations, **options), Node))
+
+    def filter(self, body: Body, *names: str) -> Body:
+        asked = json.dumps({"Pod": body, "Nodes": None, "NodeNames": list(names)}).encode()
+        answer: Body = json.loads(self.answers.filter(asked) or self.answers.filter(asked, last=True) or b"")
+        return answer
+
+    def chosen(self, body: Body, *names: str) -> list[str]:
+        answer = self.filter(body, *names)
+        assert answer["Error"] == ""
+        found: list[str] = answer["NodeNames"]
+        return found
+
+    def scored(self, body: Body, *names: str) -> dict[str, int]:
+        asked = {"Pod": body, "NodeNames": list(names)}
+        answer = json.loads(self.answers.prioritize(json.dumps(asked).encode()) or b"")
+        return {each["Host"]: each["Score"] for each in answer}
+
+    def demand(self, node: str) -> int:
+        return self.deciding.engine.ledger.view.nodes()[node].demand
+
+
+def pod(name: str, *, cpu: str = "1", on: str = "", phase: str = "Pending", **options: Any) -> Body:
+    body = fake_pod(name, cpu=cpu, node=on or None, **options)
+    body["metadata"] |= {"uid": f"uid-of-{name}", "namespace": "default"}
+    return {**body, "status": {"phase": phase}}
+
+
+def seen(body: Body) -> Pod:
+    return msgspec.convert(body, Pod)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    bench = Bench()
+    bench.node("dear", curve(250))
+    bench.node("cheap", curve(90))
+    bench.node("nameless")
+    return bench
+
+
+# -- the choice -------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_of_the_offered_nodes_is_chosen_and_no_other(bench: Bench) -> None:
+    assert bench.chosen(pod("a"), "nameless", "dear", "cheap") == ["cheap"]
+    assert bench.chosen(pod("b"), "dear", "nameless") == ["dear"]
+    assert bench.chosen(pod("c"), "nameless") == ["nameless"]
+
+
+def test_room_is_kube_schedulers_question(bench: Bench) -> None:
+    """It has passed the node: perhaps it knows of pods that have just left."""
+    for number in range(3):
+        bench.loads.changed(seen(pod(f"full-{number}", cpu="4", on="cheap")))
+    assert bench.demand("cheap") == 12_000
+    assert bench.chosen(pod("a", cpu="4"), "cheap") == ["cheap"]
+
+
+def test_taints_and_closed_nodes_are_kube_schedulers_question(bench: Bench) -> None:
+    taint = {"key": "only", "value": "us", "effect": "NoSchedule"}
+    bench.node("special", curve(60), taints=[taint], unschedulable=True)
+    assert bench.chosen(pod("a"), "cheap", "special") == ["special"]
+
+
+def test_so_many_as_are_kept_come_best_first() -> None:
+    bench = Bench(keep=2)
+    bench.node("c", curve(90))
+    bench.node("b", curve(250))
+    bench.node("a", curve(400))
+    assert bench.chosen(pod("p"), "a", "b", "c") == ["c", "b"]
+    assert not bench.loads.by_uid  # which of them it will be is not known before the scores are asked for
+    assert bench.scored(pod("p"), "c", "b")["c"] == 10
+    assert bench.loads.assumed == 1
+
+
+def test_nodes_that_came_later_and_sort_before_others_are_found_again(bench: Bench) -> None:
+    assert bench.chosen(pod("a"), "cheap", "dear") == ["cheap"]
+    bench.node("a-cheaper", curve(60))
+    assert bench.chosen(pod("b"), "dear", "cheap", "a-cheaper") == ["a-cheaper"]
+    assert bench.chosen(pod("c"), "cheap", "dear") == ["cheap"]
+
+
+def test_every_offer_gets_the_node_that_ranking_all_of_them_would_give() -> None:
+    from random import Random
+
+    random = Random(6)
+    bench = Bench()
+    names = [f"n{number:03}" for number in range(60)]
+    for name in names:
+        bench.node(name, curve(random.choice((90, 120, 180, 250))) if random.random() < 0.9 else None)
+    for number in range(300):
+        offered = random.sample(names, random.randint(1, 40))
+        task = bench.loads.call(seen(pod(f"p{number}", cpu=random.choice(("250m", "1", "2")))))
+        view = bench.deciding.engine.ledger.view
+        shape = bench.deciding.engine.ledger.shape_of(task)
+        policy: Any = bench.deciding.engine.policy
+        ranked = sorted((policy.rank(shape, view.nodes()[name].site, view), name) for name in offered)
+        cpu = f"{round((task.requirements.cpu if task.requirements else 0) * 1000)}m"
+        assert bench.chosen(pod(f"p{number}", cpu=cpu), *offered) == [ranked[0][1]]
+
+
+def test_a_node_that_is_not_known_yet_passes_only_for_want_of_others(bench: Bench) -> None:
+    assert bench.chosen(pod("a"), "newcomer", "dear") == ["dear"]
+    assert bench.chosen(pod("b"), "newcomer") == ["newcomer"]
+    assert bench.scored(pod("c"), "newcomer", "dear") == {"newcomer": 0, "dear": 10}
+
+
+# -- watts ------------------------------------------------------------------------------------------------------------
+
+
+def test_nodes_that_would_draw_too_much_fail_with_the_reason() -> None:
+    bench = Bench(keep=ALL)
+    bench.node("capped", curve(250, capW=60.0))
+    bench.node("free", curve(250))
+    answer = bench.filter(pod("a"), "capped", "free")
+    assert answer["NodeNames"] == ["free"]
+    assert answer["FailedNodes"] == {"capped": "node(s) would draw more than their cap"}
+    assert bench.filter(pod("b"), "capped")["NodeNames"] == []
+
+
+def test_the_clusters_cap_counts_what_was_just_sent_there() -> None:
+    bench = Bench(cap_w=100.0)  # two nodes idle at 50 W: nothing is left but what a core of 5 W draws
+    bench.node("n1", curve(90))
+    bench.node("n2", curve(90))
+    assert (
+        bench.filter(pod("a"), "n1", "n2")["FailedNodes"]["n1"] == "node(s) would take the cluster above its power cap"
+    )
+    bench.deciding.tell(ev.CapChanged(bench.deciding.now, 105.0))
+    assert bench.chosen(pod("b"), "n1", "n2") == ["n1"]
+    assert bench.chosen(pod("c"), "n1", "n2") == []
+    assert bench.chosen(pod("b"), "n1", "n2") == ["n1"]  # asked again of the same pod: it does not stand in its own way
+    assert bench.filter(pod("d"), "stranger")["FailedNodes"] == {"stranger": "node(s) not known to Wattloom yet"}
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("marginal-energy", "small"), ("marginal-energy:tdp=true", "large")])
+def test_tdp_is_kept_on_the_policys_terms(policy: str, expected: str) -> None:
+    bench = Bench(policy=policy)
+    bench.node("small", curve(90, tdpW=52.0, quantity="package"))
+    bench.node("large", curve(250, tdpW=250.0, quantity="package"))
+    assert bench.chosen(pod("a"), "small", "large") == [expected]
+
+
+def test_a_refusal_is_looked_at_twice_since_kube_scheduler_may_have_seen_a_pod_leave_first() -> None:
+    bench = Bench()
+    bench.node("n1", curve(250, capW=80.0))
+    bench.loads.changed(seen(pod("old", on="n1")))
+    asked = json.dumps({"Pod": pod("new"), "NodeNames": ["n1"]}).encode()
+    assert bench.answers.filter(asked) is None  # a moment, please
+    bench.loads.deleted(seen(pod("old", on="n1")))
+    assert json.loads(bench.answers.filter(asked, last=True) or b"")["NodeNames"] == ["n1"]
+    again = json.dumps({"Pod": pod("third"), "NodeNames": ["n1"]}).encode()
+    assert json.loads(bench.answers.filter(again) or b"")["NodeNames"] == []  # not with every refusal
+    bench.time += 1.0
+    assert bench.answers.filter(again) is None
+
+
+# -- what is assumed --------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_counts_where_it_was_sent_until_it_is_seen_there(bench: Bench) -> None:
+    bench.chosen(pod("a"), "cheap", "dear")
+    assert bench.demand("cheap") == 1000
+    bench.loads.changed(seen(pod("a", on="cheap")))
+    assert (bench.demand("cheap"), bench.loads.assumed, len(bench.loads.by_uid)) == (1000, 0, 1)
+    bench.time = 1000.0
+    bench.loads.expire()
+    assert bench.demand("cheap") == 1000
+    bench.loads.deleted(seen(pod("a", on="cheap")))
+    assert bench.demand("cheap") == 0
+    assert bench.deciding.refused == 0
+
+
+def test_a_pod_that_went_elsewhere_counts_there(bench: Bench) -> None:
+    bench.chosen(pod("a"), "cheap", "dear")
+    bench.loads.changed(seen(pod("a", on="dear")))
+    assert (bench.demand("cheap"), bench.demand("dear"), bench.loads.elsewhere) == (0, 1000, 1)
+    assert bench.deciding.refused == 0
+
+
+def test_a_pod_that_goes_nowhere_is_given_up_after_a_while(bench: Bench) -> None:
+    bench.chosen(pod("a"), "cheap", "dear")
+    bench.time = 29.0
+    bench.loads.expire()
+    assert bench.demand("cheap") == 1000
+    bench.time = 31.0
+    bench.loads.expire()
+    assert (bench.demand("cheap"), bench.loads.expired, bench.loads.by_uid) == (0, 1, {})
+    assert bench.chosen(pod("a"), "cheap", "dear") == ["cheap"]  # and may come again
+    assert bench.deciding.refused == 0
+
+
+def test_pods_stay_counted_while_their_node_comes_and_goes(bench: Bench) -> None:
+    bench.loads.changed(seen(pod("a", on="late")))
+    bench.node("late", curve(90))
+    assert bench.demand("late") == 1000
+    bench.nodes.deleted("late")
+    bench.node("late", curve(90))
+    assert bench.demand("late") == 1000
+    bench.loads.changed(seen(pod("a", on="late", cpu="2")))  # resized in place
+    assert bench.demand("late") == 2000
+    assert bench.deciding.refused == 0
+
+
+def test_run_times_are_learned_from_pods_that_end(bench: Bench) -> None:
+    for number in range(5):
+        bench.loads.changed(seen(pod(f"job-{number}", on="cheap", phase="Running")))
+        bench.time += 60.0
+        bench.loads.deleted(seen(pod(f"job-{number}", on="cheap", phase="Succeeded")))
+    ledger = bench.deciding.engine.ledger
+    task = bench.loads.call(seen(pod("job-9")))
+    site = ledger.view.nodes()["cheap"].site
+    assert site is not None
+    outlook: Any = ledger.view.room(ledger.shape_of(task), site)
+    assert outlook.seconds == pytest.approx(60.0)
+
+
+# -- scores -----------------------------------------------------------------------------------------------------------
+
+
+def test_scores_follow_costs_and_what_is_unknown_gets_nothing() -> None:
+    assert scores({1: (100.0, 0.0), 2: (200.0, 0.0), 3: (150.0, 0.0), 4: None, 5: (inf, inf)}) == {
+        1: 10, 2: 3, 3: 6, 4: 0, 5: 0,
+    }  # fmt: skip
+
+
+def test_costs_that_hardly_differ_leave_the_choice_to_kubernetes() -> None:
+    assert scores({1: (100.0, 0.0), 2: (101.0, 0.0)}) == {1: 10, 2: 10}
+    assert scores({1: (0.0, 0.0), 2: (0.0, 0.0)}) == {1: 10, 2: 10}
+
+
+def test_slow_and_half_known_places_come_after_known_ones() -> None:
+    found = scores({1: (500.0, 0.0), 2: (900.0, 0.0), 3: (SLOW_TIER + 5.0, 1.0), 4: (inf, 7.0), 5: (inf, inf)})
+    assert [found[key] for key in (1, 2, 3, 4, 5)] == [10, 3, 2, 1, 0]
+    assert scores({4: (inf, 7.0), 6: (inf, 14.0), 5: (inf, inf)}) == {4: 10, 6: 3, 5: 0}
+
+
+# -- questions that make no sense -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "cannot be read"),
+        (b"{", "cannot be read"),
+        (b"[]", "cannot be read"),
+        (b'{"Pod": {"metadata": {"uid": 5}}, "NodeNames": []}', "cannot be read"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": [5]}', "cannot be read"),
+        (b'{"Pod": {"metadata": {}}, "NodeNames": ["cheap"]}', "uid is missing"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}, "NodeNames": null}', "nodeCacheCapable: true"),
+        (b'{"Pod": {"metadata": {"uid": "u"}}, "Nodes": {"items": []}}', "nodeCacheCapable: true"),
+        (b'{"Pod": null, "NodeNames": ["cheap"]}', "cannot be read"),
+        ("\ud800".encode("utf-8", "surrogatepass"), "cannot be read"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_answered_in_words(bench: Bench, body: bytes, words: str) -> None:
+    for verb in (bench.answers.filter, bench.answers.prioritize):
+        assert words in json.loads(verb(body) or b"")["Error"]
+    assert bench.chosen(pod("a"), "cheap") == ["cheap"]
+
+
+def test_amounts_and_wishes_that_cannot_be_read_count_as_none(bench: Bench) -> None:
+    odd = pod("odd", cpu="lots", annotations={"wattloom.dev/energy-weight": "very"})
+    assert bench.chosen(odd, "cheap") == ["cheap"]
+
+
+def test_a_policy_that_fails_is_told_as_an_error(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("of the policy")
+
+    monkeypatch.setattr(type(bench.deciding.engine.policy), "rank", broken)
+    assert "ZeroDivisionError: of the policy" in bench.filter(pod("a"), "cheap")["Error"]
+
+
+def test_before_the_cluster_was_read_every_node_passes_and_that_is_said_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.synced = False
+    for number in range(3):
+        assert bench.chosen(pod(f"p{number}"), "any", "other") == ["any", "other"]
+    assert bench.scored(pod("q"), "any", "other") == {"any": 0, "other": 0}
+    assert sum("every node passes" in each.message for each in caplog.records) == 1
+
+
+def test_a_node_that_is_offered_twice_counts_once(bench: Bench) -> None:
+    assert bench.chosen(pod("a"), "dear", "dear", "nameless", "nameless", "nameless") == ["dear"]
+
+
+def test_an_empty_offer_gets_an_empty_answer(bench: Bench) -> None:
+    assert bench.chosen(pod("a")) == []
+    assert bench.scored(pod("a")) == {}
+
+
+def test_keep_is_a_number_or_all() -> None:
+    assert (kept("3"), kept("all")) == (3, ALL)
+    for wrong in ("0", "-1", "some", "1.5", ""):
+        with pytest.raises(InputError, match="must be a number from 1, or all"):
+            kept(wrong)
+
+
+def test_every_metric_is_in_the_reference_with_its_meaning() -> None:
+    text = Path("docs/reference/kubernetes-extender.md").read_text()
+    for metric in METRICS:
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        assert f"| `{metric.full_name}` | {metric.kind} | {labels} | {metric.help} |" in text

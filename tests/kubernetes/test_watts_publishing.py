@@ -1,0 +1,243 @@
+"""What nodes may draw, on the nodes: written where it differs, by the scheduler and by the extender."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from tests.kubernetes.conftest import programs_or_skip
+from tests.kubernetes.extending import curve, extending
+from tests.kubernetes.running import PROFILE, ask, scheduling
+from tests.profiling.made import cpu_profile
+
+from wattloom.cli.kubernetes import kubernetes
+from wattloom.cluster.profile_file import encode_profile
+from wattloom.errors import InputError, WattloomError
+from wattloom.kubernetes.extender_config import scheduler_config
+from wattloom.kubernetes.manifests import manifest
+from wattloom.kubernetes.profiles import MILLIWATTS
+from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, add_nodes, eventually, fake_node
+from wattloom.testing.kubernetes.fleet import clear
+from wattloom.testing.kubernetes.processes import free_ports
+
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+OBJECTS = "/apis/wattloom.dev/v1alpha1/machineprofiles"
+ROLES = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    programs_or_skip("etcd", "kube-apiserver")
+    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
+        yield plane
+
+
+@pytest.fixture
+def api(plane: ControlPlane) -> Iterator[Api]:
+    clear(plane.api)
+    yield plane.api
+    clear(plane.api)
+
+
+@pytest.fixture
+def profiles(api: Api) -> Iterator[Api]:
+    """With the custom resource."""
+    api.post(CRD, yaml.safe_load(manifest("crd")))
+    eventually(lambda: api.get(OBJECTS) is not None)
+    yield api
+    api.delete(f"{CRD}/machineprofiles.wattloom.dev")
+    eventually(lambda: _gone(api))
+
+
+def _gone(api: Api) -> bool:
+    try:
+        api.get(OBJECTS)
+    except ApiRefused as refused:
+        return refused.status == 404
+    return False
+
+
+def watts(api: Api, node: str) -> list[str | None]:
+    """In its capacity, and in what may be given out."""
+    status = api.get(f"/api/v1/nodes/{node}")["status"]
+    return [status[part].get(MILLIWATTS) for part in ("capacity", "allocatable")]
+
+
+def annotate(api: Api, node: str, profile: str | None) -> None:
+    api.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {PROFILE: profile}}})
+
+
+def test_the_extender_publishes_what_nodes_may_draw_and_keeps_it_true(plane: ControlPlane, api: Api) -> None:
+    bodies = {"full": curve(150), "tdp": curve(150, tdpW=120.5), "cap": curve(150, tdpW=120.5, capW=99.25)}
+    add_nodes(api, [fake_node(name, annotations={PROFILE: text}) for name, text in bodies.items()])
+    add_nodes(api, [fake_node("unknown")])
+    with extending(plane, publish_watts=True) as running:
+        eventually(lambda: watts(api, "full") == ["150k", "150k"])
+        eventually(lambda: watts(api, "tdp") == ["120500", "120500"])
+        eventually(lambda: watts(api, "cap") == ["99250", "99250"])
+        assert watts(api, "unknown") == [None, None]
+        annotate(api, "full", curve(175))
+        eventually(lambda: watts(api, "full") == ["175k", "175k"])
+        annotate(api, "tdp", None)
+        eventually(lambda: watts(api, "tdp") == [None, None])
+        assert running.call(lambda: running.extender.publisher.written) == 5
+    with extending(plane, publish_watts=True) as running:  # what is right is not written again
+        annotate(api, "unknown", curve(60))
+        eventually(lambda: watts(api, "unknown") == ["60k", "60k"])
+        assert running.call(lambda: running.extender.publisher.written) == 1
+
+
+def test_the_scheduler_publishes_them_too_unless_told_not_to(plane: ControlPlane, api: Api) -> None:
+    add_nodes(api, [fake_node("n1", annotations={PROFILE: curve(150)})])
+    with scheduling(plane, publish_watts=False) as running:
+        eventually(lambda: running.call(lambda: running.scheduler.state.nodes.knows("n1")))
+        assert running.call(lambda: len(running.scheduler.publisher)) == 0
+    assert watts(api, "n1") == [None, None]
+    with scheduling(plane):
+        eventually(lambda: watts(api, "n1") == ["150k", "150k"])
+
+
+def test_who_may_not_write_says_so_and_goes_on(plane: ControlPlane, api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    account = _installed(plane, api, without="nodes/status")
+    add_nodes(api, [fake_node("n1", annotations={PROFILE: curve(150)})])
+    with extending(plane, kubeconfig=account, publish_watts=True) as running:
+        eventually(lambda: "patch on nodes/status" in caplog.text)
+        assert running.call(lambda: running.extender.publisher.failed) >= 1
+        assert running.call(lambda: running.extender.state.synced)
+
+
+def test_the_extender_needs_no_more_than_its_shipped_role(plane: ControlPlane, profiles: Api) -> None:
+    account = _installed(plane, profiles)
+    add_nodes(profiles, [fake_node("n1", annotations={PROFILE: curve(150)})])
+    with extending(plane, kubeconfig=account, publish_watts=True) as running:
+        eventually(lambda: watts(profiles, "n1") == ["150k", "150k"])
+        assert not any(each.failure for each in running.extender.state.reflectors)
+
+
+def test_an_account_that_may_not_read_is_told_what_is_missing(plane: ControlPlane, api: Api) -> None:
+    nobody = plane.kubeconfig_of(plane.access_of_user("nobody"), "nobody")
+    with pytest.raises(WattloomError, match="manifests --what extender"), extending(plane, kubeconfig=nobody):
+        pass
+
+
+def _installed(plane: ControlPlane, api: Api, without: str = "") -> Path:
+    """The account of the manifest with exactly its role; `without` one of the resources."""
+    paths = {
+        "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
+        "ClusterRole": f"{ROLES}/clusterroles",
+        "ClusterRoleBinding": f"{ROLES}/clusterrolebindings",
+    }
+    api_objects = [each for each in yaml.safe_load_all(manifest("extender")) if each["kind"] in paths]
+    for name in ("wattloom-system",):
+        _ignore_conflict(
+            api, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        )
+    for body in api_objects:
+        if "kube-scheduler" in body["metadata"]["name"] or "volume" in body["metadata"]["name"]:
+            continue  # those are for the other container
+        if body["kind"] == "ClusterRole":
+            body["rules"] = [rule for rule in body["rules"] if without not in rule["resources"] or not without]
+        path = paths[body["kind"]].format(namespace="wattloom-system")
+        _ignore_conflict(api, path, body)
+        if body["kind"] == "ClusterRole":
+            api.patch(f"{path}/{body['metadata']['name']}", {"rules": body["rules"]})
+    return plane.kubeconfig_of(plane.access_of_account("wattloom-system", "wattloom-extender"), "extender")
+
+
+def _ignore_conflict(api: Api, path: str, body: dict[str, Any]) -> None:
+    try:
+        api.post(path, body)
+    except ApiRefused as refused:
+        if refused.status != 409:
+            raise
+
+
+def test_the_manifest_has_the_very_configuration_that_the_command_prints() -> None:
+    whole = {each["kind"]: each for each in yaml.safe_load_all(manifest("extender"))}
+    shipped = yaml.safe_load(whole["ConfigMap"]["data"]["config.yaml"])
+    printed = CliRunner().invoke(kubernetes, ["extender", "--print-config"])
+    assert printed.exit_code == 0
+    assert shipped["extenders"] == yaml.safe_load(printed.output)["extenders"]
+    assert yaml.safe_load(printed.output) == yaml.safe_load(scheduler_config())
+
+
+def test_the_command_serves_until_it_is_ended(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
+    add_nodes(api, [fake_node("n1", annotations={PROFILE: curve(150)}), fake_node("n2")])
+    listen, http = free_ports(2)
+    command = [
+        sys.executable,
+        "-m",
+        "wattloom.cli.main",
+        "kubernetes",
+        "extender",
+        "--kubeconfig",
+        str(plane.kubeconfig),
+    ]
+    command += ["--listen", f"127.0.0.1:{listen}", "--http", f"127.0.0.1:{http}", "--log-format", "json"]
+    with (tmp_path / "said").open("wb") as said:
+        process = subprocess.Popen(command, stderr=said)
+    try:
+        eventually(lambda: ask(http, "/readyz") == (200, "ok\n"), 60)
+        eventually(lambda: watts(api, "n1") == ["150k", "150k"])
+        shown = ask(http, "/metrics")[1]
+        assert 'wattloom_kubernetes_nodes{power="known"} 1.0' in shown
+        assert 'wattloom_extender_watts_published_total{result="written"} 1.0' in shown
+        assert ask(http, "/healthz") == (200, "ok\n")
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
+    lines = [json.loads(line)["message"] for line in (tmp_path / "said").read_text().splitlines()]
+    assert any("in step with the cluster: 2 nodes" in line for line in lines)
+
+
+# -- profiles ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "node7.json"
+    path.write_bytes(encode_profile(cpu_profile()))
+    return path
+
+
+def command(plane: ControlPlane, *words: str) -> Any:
+    return CliRunner().invoke(kubernetes, ["profile", *words, "--kubeconfig", str(plane.kubeconfig)])
+
+
+def test_a_profile_is_published_as_an_object_and_counts(plane: ControlPlane, profiles: Api, file: Path) -> None:
+    add_nodes(profiles, [fake_node("node7", cpu="2")])
+    for cap in ("80", "90"):  # a second time it replaces the first
+        made = command(plane, "node7", str(file), "--cap", cap)
+        assert (made.exit_code, made.output) == (0, "Published: MachineProfile node7.\n")
+    spec = profiles.get(f"{OBJECTS}/node7")["spec"]
+    assert (spec["nodeName"], spec["capW"], len(spec["coresWatts"]) > 1) == ("node7", 90, True)
+    with extending(plane, publish_watts=True) as running:
+        eventually(lambda: watts(profiles, "node7") == ["90k", "90k"])
+        assert running.call(lambda: not running.extender.state.nodes.problems)
+
+
+def test_a_profile_is_published_as_an_annotation(plane: ControlPlane, api: Api, file: Path) -> None:
+    add_nodes(api, [fake_node("node7", cpu="2")])
+    made = command(plane, "node7", str(file), "--as-annotation", "--json")
+    assert made.exit_code == 0
+    assert json.loads(made.stdout)["where"] == f"annotation {PROFILE} of node node7"
+    with extending(plane) as running:
+        node = running.call(lambda: running.extender.deciding.engine.ledger.view.nodes()["node7"])
+        assert node.cls.machine.knows_power
+
+
+def test_what_cannot_be_published_is_told_in_words(plane: ControlPlane, api: Api, file: Path) -> None:
+    missing = command(plane, "nowhere", str(file))
+    assert isinstance(missing.exception, InputError)
+    assert "there is no node 'nowhere'" in str(missing.exception)
+    add_nodes(api, [fake_node("node7", cpu="256")])
+    unknown = command(plane, "node7", str(file))
+    assert "--as-annotation does without" in str(unknown.exception)
+    odd = command(plane, "node7", str(file), "--as-annotation")
+    assert "the node has 256 CPUs" in odd.output
+    assert isinstance(command(plane, "node7", str(file), "--cap", "0").exception, InputError)

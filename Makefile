@@ -19,7 +19,7 @@ BENCH_PEERS := simpy numpy psutil
 # Heavy ones, for bench-dispatch and bench-idle only.
 BENCH_EXECUTORS := loky ray distributed parsl
 # The extra kubernetes, for bench-kubernetes only.
-BENCH_KUBERNETES := httptools pyyaml
+BENCH_KUBERNETES := httptools pyyaml uvloop
 # A folder of data for benchmarks that can use one: make bench BENCH_DATA=/path/to/data
 BENCH_DATA ?=
 BENCH_ARGS ?=

@@ -226,7 +226,8 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     options = options_of()
-    # Whoever ends it in another way than Ctrl-C has everything ended as well.
+    # Ctrl-C or another way to end it, also where a shell started it in the background: everything is ended.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     say(f"the engine is {'pure Python' if str(engine.__file__).endswith('.py') else 'compiled'}")
     try:

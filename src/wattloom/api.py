@@ -95,6 +95,8 @@ class MachineMatch(msgspec.Struct, frozen=True):
     quantity: str
     provenance: str
     source: str
+    virtual: bool = False
+    """A virtual machine: its `threads` are vCPUs, and what is under them is not known."""
 
 
 def simulate(
@@ -210,8 +212,8 @@ def why(task: str, log: str | Path | None = None, progress: Progress | None = No
     """Every decision on a task, laid open; and whether the log still leads to the decisions it holds.
 
     Without a log, the task is looked for in all journals of this user; in a journal, in all its runs. In the log of a
-    Kubernetes scheduler, `NAMESPACE/POD` is the last pod of that name; if a newer log knows it only as it was found, the
-    one before it (`LOG.1`) is read.
+    Kubernetes scheduler, `NAMESPACE/POD` is the last pod of that name; where the log has no decision on it, the one
+    before it (`LOG.1`) is read.
     """
     path, meant = task_meant(_log_with(task, log), task)
     return asking.why(path, meant, _recorded_policy(path), progress)
@@ -341,15 +343,17 @@ def machine_curve_from_samples(samples: str | Path) -> "FittedCurve":
 
     try:
         text = Path(samples).read_text()
-    except (OSError, UnicodeDecodeError) as failed:
-        raise InputError(str(samples), f"cannot be read: {failed}") from failed
+    except UnicodeDecodeError as failed:
+        raise InputError(str(samples), "is no text file in UTF-8") from failed
+    except OSError as failed:
+        raise InputError(str(samples), f"cannot be read: {failed.strerror or failed}") from failed
     return fit_curve(*read_samples(text, str(samples)))
 
 
 def machine_match() -> MachineMatch:
     """What this machine's power curve comes from as long as nobody has measured it."""
     from wattloom.metering.curves import curve_error, match_of
-    from wattloom.metering.this_machine import this_machine
+    from wattloom.metering.this_machine import this_identity, this_machine
 
     profile = this_machine()
     found = match_of(profile)
@@ -365,6 +369,7 @@ def machine_match() -> MachineMatch:
         quantity=profile.quantity,
         provenance=profile.provenance,
         source=profile.source,
+        virtual=this_identity().virtual,
     )
 
 

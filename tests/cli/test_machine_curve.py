@@ -60,6 +60,9 @@ def test_a_recorded_run_teaches_a_curve(tmp_path: Path, wattloom: Wattloom) -> N
     found = json.loads(wattloom("machines", "curve", "--samples", samples, "--json").stdout)
     assert (found["watts"][0], found["watts"][-1], found["cores"][-1]) == (100, 260, 8)
     assert "leave the other options out" in wattloom(*ENDS, "--samples", samples).stderr
+    missing = wattloom("machines", "curve", "--samples", tmp_path / "nope.csv").stderr
+    assert "nope.csv: cannot be read: No such file or directory" in missing
+    assert "Errno" not in missing
 
 
 def test_match_says_where_this_machines_curve_comes_from(wattloom: Wattloom) -> None:
@@ -67,4 +70,7 @@ def test_match_says_where_this_machines_curve_comes_from(wattloom: Wattloom) -> 
     assert found["by"] in {"profile", "catalogue", "processor", "family", "kind"}
     assert 0.0 < found["spread"] < found["error"]
     assert found["idle_w"] < found["full_w"]
-    assert f"by {found['by']}: " in wattloom("machines", "match").stdout.replace("\n", " ")
+    shown = wattloom("machines", "match").stdout
+    assert f"by {found['by']}: " in shown.replace("\n", " ")
+    size = f"{found['threads']} vCPUs" if found["virtual"] else f"{found['cores']} cores, {found['threads']} threads"
+    assert f"{found['machine']}: {size}" in shown

@@ -148,3 +148,15 @@ def test_the_spread_of_an_estimate_holds_the_error_of_its_curve(wattloom: Wattlo
     reading = json.loads(done.stdout.splitlines()[-1])
     known = match_of(this_machine()).spread
     assert reading["spread_w"] >= 0.99 * known * reading["watts"]
+
+
+def test_an_export_that_cannot_begin_does_not_say_that_it_has(tmp_path: Path, wattloom: Wattloom) -> None:
+    (tmp_path / "file").touch()
+    for words, said in (
+        (("--vms", tmp_path / "vms", "--meter", "nah"), "'nah' is not known"),
+        (("--vms", tmp_path / "file" / "vms", "--meter", "estimate"), "cannot be used"),
+    ):
+        done = wattloom("meter", "export", *words)
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert "writing shares" not in done.stderr

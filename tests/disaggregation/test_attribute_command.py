@@ -156,7 +156,12 @@ GOOD_R = R + "1,4,f\n6,9,g\n"
         (P + "0,60\n1,nan\n", GOOD_R, ("P.csv, line 3: watts", "not a figure")),
         (P + "0,60\n1,-3\n", GOOD_R, ("P.csv, line 3: watts", "below 0")),
         (P + "5,60\n4,61\n", GOOD_R, ("P.csv, line 3: time_s", "4 comes after 5")),
-        (P + "0,60\n1\n", GOOD_R, ("P.csv, line 3", "1 cells")),
+        (P + "0,60\n1\n", GOOD_R, ("P.csv, line 3", "1 cell,")),
+        (P + "0,60\n0,60\n", GOOD_R, ("P.csv", "has 1 reading;")),
+        (P + "0,60\n0,61.5\n", GOOD_R, ("P.csv, line 3: watts", "61.5 and before it 60, both at 0 s", "keep one")),
+        (P + "0,60,5\n", GOOD_R, ("P.csv, line 2", "3 cells", "decimal points")),
+        ("time_s;watts\n0;60,5\n", GOOD_R, ("P.csv, line 2: watts", "decimal comma? Write 60.5")),
+        ("time_s;watts\n0,5;60\n", GOOD_R, ("P.csv, line 2: time_s", "decimal comma? Write 0.5")),
         (P + "0,60\n1,61\n", GOOD_R, ("P.csv", "at least 10")),
         (P + "".join(f"{1700000000000 + 1000 * s},60\n" for s in range(30)), GOOD_R, ("P.csv: time_s", "milliseconds")),
         (P + "".join(f"{1000 * s},60\n" for s in range(30)), GOOD_R, ("P.csv: time_s", "1000 s apart")),
@@ -180,6 +185,35 @@ def test_a_wrong_file_is_told_by_name_line_and_field(
     assert done.exit_code == 2
     for words in said:
         assert words in done.stderr, done.stderr
+
+
+def test_a_reading_that_is_there_twice_counts_once(two_seconds_late: tuple[Path, Path], tmp_path: Path) -> None:
+    lines = two_seconds_late[0].read_text().splitlines(keepends=True)
+    (tmp_path / "P.csv").write_text("".join(lines[:50] + lines[49:]))
+    assert wattloom.attribute(tmp_path / "P.csv", two_seconds_late[1]) == wattloom.attribute(*two_seconds_late)
+    pairs = [(float(second), 60.0) for second in range(20)]
+    with pytest.raises(InputError, match="power, reading 21: watts: 61 and before it 60, both at 19 s"):
+        wattloom.attribute([*pairs, (19.0, 61.0)], [(1.0, 4.0, "f")])
+
+
+def test_a_lag_that_makes_nonsense_of_the_readings_is_warned_of(two_seconds_late: tuple[Path, Path]) -> None:
+    words = ("--power", two_seconds_late[0], "--runs", two_seconds_late[1])
+    done = run(*words, "--lag", "9")
+    assert done.exit_code == 0, done.output
+    assert "warning: the given lag of 9 s explains " in done.stderr
+    assert " s would explain 100%" in done.stderr
+    wrong = json.loads(run(*words, "--lag", "9", "--json").stdout)
+    assert wrong["warnings"][0].startswith("the given lag of 9 s")
+    assert wrong["lag_s"] == pytest.approx(9.0, abs=0.5), "it is used as it was given"
+    right = run(*words, "--lag", "2", "--json")
+    assert json.loads(right.stdout)["warnings"] == []
+    assert "warning" not in right.stderr
+
+
+def test_a_function_that_is_not_there_is_told_with_those_that_are(two_seconds_late: tuple[Path, Path]) -> None:
+    found = wattloom.attribute(*two_seconds_late)
+    with pytest.raises(InputError, match="no call of 'nope' was metered; there is encode, resize"):
+        found.of("nope")
 
 
 def test_a_missing_file_and_an_unknown_mode_are_input_errors(recording: tuple[Path, Path], tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
-"""Faults of the wire: each is played byte by byte, and each ends in an answer or an error that says what happened."""
+"""Faults of the wire: each is played byte by byte, and each ends in an answer or an error that says what happened.
+
+All of it in both event loops: uvloop's, and asyncio's own for whoever does not have uvloop.
+"""
 
 import asyncio
+import sys
 
 import msgspec
 import pytest
 from tests.kubernetes.wire_server import Caller, playing
 
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.credentials import Fixed, bearer
 from wattloom.kubernetes.errors import (
@@ -31,6 +36,23 @@ class Thing(msgspec.Struct, frozen=True):
 THINGS = Resource("", "v1", "things", Thing)
 
 
+@pytest.fixture(autouse=True, params=["uvloop", "asyncio"])
+def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which loop the test runs in; uvloop is part of the development environment, but not on Windows."""
+    if request.param == "asyncio":
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+    elif event_loop.fastest() is None:
+        pytest.skip("uvloop is missing: pip install uvloop")
+    return str(request.param)
+
+
+def test_the_loop_is_uvloop_where_it_is_installed(loop: str) -> None:
+    async def ask() -> str:
+        return type(asyncio.get_running_loop()).__module__.partition(".")[0]
+
+    assert event_loop.run(ask()) == loop
+
+
 def test_one_connection_serves_one_request_after_another() -> None:
     async def play(caller: Caller) -> None:
         while True:
@@ -41,7 +63,7 @@ def test_one_connection_serves_one_request_after_another() -> None:
         async with playing(play) as target, Api(target) as api:
             return [await api.send("GET", "/x") for _ in range(5)]
 
-    assert asyncio.run(ask()) == [b"1"] * 5
+    assert event_loop.run(ask()) == [b"1"] * 5
 
 
 def test_no_more_connections_are_opened_than_allowed_and_everyone_gets_a_turn() -> None:
@@ -55,7 +77,7 @@ def test_no_more_connections_are_opened_than_allowed_and_everyone_gets_a_turn() 
         async with playing(play) as target, Api(target, connections=3) as api:
             return await asyncio.gather(*(api.send("GET", "/x") for _ in range(40)))
 
-    answers = asyncio.run(ask())
+    answers = event_loop.run(ask())
     assert len(answers) == 40
     assert set(answers) == {b"1", b"2", b"3"}
 
@@ -76,7 +98,7 @@ def test_a_turn_that_is_no_longer_wanted_is_passed_on() -> None:
             await asyncio.wait([first, second])
             return await asyncio.wait_for(third, 10)
 
-    assert asyncio.run(ask()) == b"done"
+    assert event_loop.run(ask()) == b"done"
 
 
 def test_an_answer_in_chunks_is_put_together() -> None:
@@ -88,7 +110,7 @@ def test_an_answer_in_chunks_is_put_together() -> None:
         async with playing(play) as target, Api(target) as api:
             return await api.send("GET", "/x")
 
-    assert asyncio.run(ask()) == b"a" * 70_000 + b"b" * 70_000 + b"c"
+    assert event_loop.run(ask()) == b"a" * 70_000 + b"b" * 70_000 + b"c"
 
 
 def test_a_get_on_a_connection_the_server_has_left_is_asked_again_and_nobody_notices() -> None:
@@ -104,7 +126,7 @@ def test_a_get_on_a_connection_the_server_has_left_is_asked_again_and_nobody_not
         async with playing(play) as target, Api(target) as api:
             return await api.send("GET", "/x"), await api.send("GET", "/x")
 
-    assert asyncio.run(ask()) == (b"first", b"first")
+    assert event_loop.run(ask()) == (b"first", b"first")
 
 
 def test_a_post_that_was_sent_and_not_answered_is_not_sent_again() -> None:
@@ -121,7 +143,7 @@ def test_a_post_that_was_sent_and_not_answered_is_not_sent_again() -> None:
             await api.send("POST", "/x", b"{}")
 
     with pytest.raises(Unreachable) as caught:
-        asyncio.run(ask())
+        event_loop.run(ask())
     assert caught.value.sent
     assert len(taken) == 1
 
@@ -137,7 +159,7 @@ def test_a_post_goes_out_on_a_new_connection_when_the_old_one_is_known_to_be_clo
             await asyncio.sleep(0.05)
             return first, await api.send("POST", "/x", b"{}")
 
-    assert asyncio.run(ask()) == (b"1", b"2")
+    assert event_loop.run(ask()) == (b"1", b"2")
 
 
 def test_a_server_that_says_it_will_close_is_not_asked_on_that_connection_again() -> None:
@@ -150,7 +172,7 @@ def test_a_server_that_says_it_will_close_is_not_asked_on_that_connection_again(
         async with playing(play) as target, Api(target) as api:
             return await api.send("POST", "/x", b"{}"), await api.send("POST", "/x", b"{}")
 
-    assert asyncio.run(ask()) == (b"1", b"2")
+    assert event_loop.run(ask()) == (b"1", b"2")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +195,7 @@ def test_an_answer_that_breaks_off_is_an_error_and_may_have_been_carried_out(sai
             await api.send("GET", "/x")
 
     with pytest.raises(Unreachable, match=why) as caught:
-        asyncio.run(ask())
+        event_loop.run(ask())
     assert caught.value.sent
 
 
@@ -189,7 +211,7 @@ def test_an_answer_that_is_no_http_is_called_so(said: bytes) -> None:
             await api.send("GET", "/x")
 
     with pytest.raises(BadAnswer, match="no HTTP"):
-        asyncio.run(ask())
+        event_loop.run(ask())
 
 
 def test_an_answer_that_is_no_json_says_what_was_expected() -> None:
@@ -203,7 +225,7 @@ def test_an_answer_that_is_no_json_says_what_was_expected() -> None:
             await api.get(THINGS, "one", "space")
 
     with pytest.raises(BadAnswer, match="cannot be read as Thing"):
-        asyncio.run(ask())
+        event_loop.run(ask())
 
 
 def test_a_server_that_never_answers_is_given_up_after_the_timeout() -> None:
@@ -216,8 +238,31 @@ def test_a_server_that_never_answers_is_given_up_after_the_timeout() -> None:
             await api.send("GET", "/x")
 
     with pytest.raises(Unreachable, match=r"no answer in 0\.1 s") as caught:
-        asyncio.run(ask())
+        event_loop.run(ask())
     assert caught.value.sent
+
+
+def test_the_timeout_counts_from_each_request_also_where_the_connection_served_others_before() -> None:
+    async def play(caller: Caller) -> None:
+        for _ in range(3):
+            await caller.request()
+            await asyncio.sleep(0.1)
+            await caller.answer(b"in time")
+        await caller.request()
+        await caller.gone()
+
+    async def ask() -> tuple[list[bytes], float]:
+        clock = asyncio.get_running_loop().time
+        async with playing(play) as target, Api(target, timeout_s=2.0) as api:
+            answers = [await api.send("POST", "/x", b"{}") for _ in range(3)]
+            begun = clock()
+            with pytest.raises(Unreachable, match="no answer in 2 s"):
+                await api.send("POST", "/x", b"{}")
+            return answers, clock() - begun
+
+    answers, waited = event_loop.run(ask())
+    assert answers == [b"in time"] * 3
+    assert waited > 1.9
 
 
 def test_a_server_that_is_not_there_is_named_and_surely_was_not_asked() -> None:
@@ -226,7 +271,7 @@ def test_a_server_that_is_not_there_is_named_and_surely_was_not_asked() -> None:
             await api.send("POST", "/x", b"{}")
 
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:9 cannot be reached") as caught:
-        asyncio.run(ask())
+        event_loop.run(ask())
     assert not caught.value.sent
 
 
@@ -245,7 +290,7 @@ def test_a_request_that_is_cancelled_takes_its_connection_with_it() -> None:
             slow.cancel()
             return await api.send("GET", "/fast")  # must not be given the slow one's answer
 
-    assert asyncio.run(ask()) == b"/fast"
+    assert event_loop.run(ask()) == b"/fast"
 
 
 def test_closing_ends_requests_under_way_and_those_that_wait_for_their_turn() -> None:
@@ -261,7 +306,7 @@ def test_closing_ends_requests_under_way_and_those_that_wait_for_their_turn() ->
             await api.close()
             return list(await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 10))
 
-    assert [type(each) for each in asyncio.run(ask())] == [Unreachable] * 3
+    assert [type(each) for each in event_loop.run(ask())] == [Unreachable] * 3
 
 
 def test_throttling_is_waited_for_as_long_as_the_server_asks() -> None:
@@ -279,7 +324,7 @@ def test_throttling_is_waited_for_as_long_as_the_server_asks() -> None:
         async with playing(play) as target, Api(target) as api:
             return await api.send("POST", "/x", b"{}"), api.throttled
 
-    assert asyncio.run(ask()) == (b"well", 3)
+    assert event_loop.run(ask()) == (b"well", 3)
 
 
 def test_throttling_is_not_waited_for_beyond_patience() -> None:
@@ -293,7 +338,7 @@ def test_throttling_is_not_waited_for_beyond_patience() -> None:
             await api.send("GET", "/x")
 
     with pytest.raises(TooManyRequests, match="slow down") as caught:
-        asyncio.run(ask())
+        event_loop.run(ask())
     assert caught.value.retry_after_s == 7
 
 
@@ -318,9 +363,9 @@ def test_credentials_that_are_refused_are_read_again_once() -> None:
         async with playing(play, credentials) as target, Api(target) as api:
             return await api.send("GET", "/x")
 
-    assert asyncio.run(ask(Rotating())) == b"{}"
+    assert event_loop.run(ask(Rotating())) == b"{}"
     with pytest.raises(Unauthorized, match="does not accept the credentials"):
-        asyncio.run(ask(Fixed(bearer("token-9"))))
+        event_loop.run(ask(Fixed(bearer("token-9"))))
 
 
 @pytest.mark.parametrize(
@@ -337,7 +382,7 @@ def test_other_answers_are_errors_of_their_own_kind(status: str, kind: type[Exce
             await api.send("GET", "/x")
 
     with pytest.raises(kind, match="told so"):
-        asyncio.run(ask())
+        event_loop.run(ask())
 
 
 async def _watched(target: Target) -> list[Change[Thing]]:
@@ -366,7 +411,7 @@ def test_a_watch_gives_changes_also_when_a_line_comes_in_pieces() -> None:
         async with playing(play) as target:
             return await _watched(target)
 
-    first, second, third, fourth = asyncio.run(ask())
+    first, second, third, fourth = event_loop.run(ask())
     assert first == ("ADDED", Thing(Metadata("a", resource_version="6"), 1))
     assert second == ("BOOKMARK", Bookmark(Metadata(resource_version="9")))
     assert third == ("DELETED", Thing(Metadata("a", resource_version="10"), 1))
@@ -387,7 +432,7 @@ def test_a_watch_that_is_told_its_version_is_gone_says_so() -> None:
             await _watched(target)
 
     with pytest.raises(Gone, match="too old"):
-        asyncio.run(ask())
+        event_loop.run(ask())
 
 
 def test_a_watch_that_is_cut_gives_what_came_and_then_an_error() -> None:
@@ -403,7 +448,7 @@ def test_a_watch_that_is_cut_gives_what_came_and_then_an_error() -> None:
                 await watch.changes()
         return list(map(str, seen))
 
-    assert asyncio.run(ask()) == ["ADDED"]
+    assert event_loop.run(ask()) == ["ADDED"]
 
 
 def test_a_watch_that_falls_silent_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -420,7 +465,7 @@ def test_a_watch_that_falls_silent_is_taken_for_dead(monkeypatch: pytest.MonkeyP
             await watch.changes()
 
     with pytest.raises(Unreachable, match=r"no answer in 0\.1 s"):
-        asyncio.run(ask())
+        event_loop.run(ask())
 
 
 def test_a_watcher_that_does_not_read_makes_the_server_wait_instead_of_filling_memory() -> None:
@@ -443,6 +488,6 @@ def test_a_watcher_that_does_not_read_makes_the_server_wait_instead_of_filling_m
             before = sent
             return before, len([kind async for kind, _ in watch])
 
-    before, read = asyncio.run(ask())
+    before, read = event_loop.run(ask())
     assert before < 300
     assert read == 500

@@ -114,6 +114,28 @@ def test_a_nodes_cap_is_kept_and_the_owner_is_told(plane: ControlPlane, listen: 
         assert eventually(lambda: nodes_of(api, space)[left], 60) == "n1"
 
 
+def test_a_pod_that_was_refused_too_early_is_asked_about_again(
+    plane: ControlPlane, listen: str, api: Api, space: str
+) -> None:
+    """The extender is made to see the deletion only after kube-scheduler has asked because of it."""
+    nodes(api, {"n1": curve(250, capW=80.0)})
+    with extending(plane, listen) as running:
+        pods(api, space, 1, name=f"{space}-old", cpu="1")
+        all_bound(api, space)
+        pods(api, space, 1, name=f"{space}-new", cpu="1")
+        eventually(lambda: running.answered("filter", "refused") >= 1)
+        loads = running.extender.state.loads
+        late, loads.deleted = loads.deleted, lambda pod: held.append(pod)  # type: ignore[method-assign]
+        held: list[Any] = []
+        before = running.answered("filter", "refused")
+        api.delete(f"/api/v1/namespaces/{space}/pods/{space}-old-0", gracePeriodSeconds=0)
+        eventually(lambda: held and running.answered("filter", "refused") > before)
+        loads.deleted = late  # type: ignore[method-assign]
+        running.call(lambda: late(held[0]))
+        eventually(lambda: nodes_of(api, space) == {f"{space}-new-0": "n1"}, 30)
+        assert running.call(lambda: running.extender.nudge.given) >= 1
+
+
 def test_the_clusters_cap_is_kept_in_a_burst(plane: ControlPlane, listen: str, api: Api, space: str) -> None:
     """Four nodes idle at 200 W in all; 5 W a core: 220 W are four cores, eight pods."""
     nodes(api, {f"n{one}": CHEAP for one in range(4)})

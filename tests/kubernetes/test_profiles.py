@@ -1,5 +1,6 @@
 """Which machine a node is: objects, annotations, processors, and mistakes in them."""
 
+import time
 from typing import Any
 
 import msgspec
@@ -36,6 +37,42 @@ def test_an_object_that_names_the_node_comes_before_selectors_and_they_before_th
         ([elsewhere], "annotated-"),
     ):
         assert Profiles(given).of(annotated).machine.name.startswith(start)
+
+
+def test_equal_profiles_are_one_machine_whatever_they_are_called_and_for_whom() -> None:
+    other = msgspec.convert({"metadata": {"name": "n2"}, "status": {"nodeInfo": {"architecture": "amd64"}}}, Node)
+    given = [profile("first", **CURVE, nodeName="n1"), profile("second", **CURVE, nodeName="n2", capW=90.0)]
+    profiles = Profiles(given)
+    first, second = profiles.of(node()), profiles.of(other)
+    assert first.machine is second.machine
+    assert first.machine.name.startswith("first-")
+    assert (first.cap_w, second.cap_w) == (None, 90.0)
+    arm = msgspec.convert({"metadata": {"name": "n2"}, "status": {"nodeInfo": {"architecture": "arm64"}}}, Node)
+    assert profiles.of(arm).machine.arch == "aarch64"
+
+
+def test_the_first_by_name_counts_among_selectors_with_as_many_conditions() -> None:
+    labels = {"pool": "a", "disk": "ssd"}
+    given = [
+        profile("c", **CURVE, selector={"matchLabels": {"pool": "a"}}),
+        profile("b", cores=2, selector={"matchLabels": {"disk": "ssd"}}),
+        profile("a", cores=3, selector={"matchExpressions": [{"key": "disk", "operator": "Exists"}]}),
+    ]
+    assert Profiles(given).of(node(labels)).machine.name.startswith("a-")
+    assert Profiles(given[:2]).of(node(labels)).machine.name.startswith("b-")
+    assert Profiles(given).of(node({"pool": "a"})).machine.name.startswith("c-")
+    assert Profiles(given).of(node({"pool": "b"})).by == "nothing"
+
+
+def test_thousands_of_profiles_for_single_nodes_are_not_looked_through_for_each_node() -> None:
+    given = [profile(f"p{number}", **CURVE, nodeName=f"n{number}") for number in range(5_000)]
+    given += [profile(f"s{number}", **CURVE, selector={"matchLabels": {"hw": f"h{number}"}}) for number in range(5_000)]
+    profiles, asked = Profiles(given), node({"hw": "h4999"})
+    begun = time.process_time()
+    for number in range(1, 1_000):
+        named = msgspec.convert({"metadata": {"name": f"n{number}"}}, Node)
+        assert profiles.of(named).by == profiles.of(asked).by == "object"
+    assert time.process_time() - begun < 2.0, "looking through all of them takes 10 s"
 
 
 def test_a_profile_gives_curve_cap_and_what_the_node_may_draw() -> None:

@@ -201,4 +201,5 @@ def test_a_second_export_into_the_same_folder_is_refused(host: Host) -> None:
     with pytest.raises(InputError, match="another export writes into"):
         VmShares(host.folder, Shared("", "run", 0, 0.0, every_s=1.0))
     host.shares.close()
+    assert not (host.folder / ".lock").exists()
     VmShares(host.folder, Shared("", "run", 0, 0.0, every_s=1.0)).close()

@@ -114,6 +114,7 @@ def test_json_has_the_runs_and_stdout_to_itself() -> None:
     assert len(found["runs"]) == 3
     assert found["exit_code"] == 0
     assert {"joules", "spread", "provenance", "machine_j", "idle_j", "others_j"} <= set(found["runs"][0])
+    assert all(each["too_short"] == (each["spread"] > each["joules"]) for each in found["runs"])
     assert done.stderr.count("out") == 3
 
 

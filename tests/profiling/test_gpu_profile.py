@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from tests.metering.gpu.conftest import MASKS
@@ -269,6 +270,20 @@ def test_show_prints_and_draws_the_profile(bench: Bench, tmp_path: Path) -> None
     picture = tmp_path / "gpu.png"
     bench.run("show", str(bench.output), "--plot", str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_narrow_terminal_goes_without_columns_and_has_remarks_below(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = saturating()
+    points = tuple(msgspec.structs.replace(point, others=0.5) for point in made.points)
+    bench.output.write_bytes(encode_profile(msgspec.structs.replace(made, points=points)))
+    monkeypatch.setenv("COLUMNS", "66")
+    said = bench.run("show", str(bench.output)).stdout
+    assert "(1) disturbed: others used 50%" in said
+    head = next(line.split() for line in said.splitlines() if "share" in line and "work/s" in line)
+    assert head == ["share", "watts", "utilisation", "work/s", "J", "per", "work"]
+    assert said.count("(1)") == len(points) + 1
 
 
 # -- the file --------------------------------------------------------------------------------------------------------

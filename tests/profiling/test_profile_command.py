@@ -213,3 +213,23 @@ def test_a_scenario_that_names_a_wrong_profile_says_where(tmp_path: Path) -> Non
     assert done.exit_code == 2
     assert "nodes[0].machine" in done.stderr
     assert "a.json: cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [66, 80, 100])
+def test_a_narrow_terminal_gets_all_figures_of_the_columns_it_has(
+    columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = put(tmp_path / "a.json", disturbed(cpu_profile(name="alpha"), 2))
+    other = put(tmp_path / "b.json", cpu_profile(name="beta", watts=lambda level: 50000.25 + 20000.5 * level))
+    narrow = {}
+    for width in (columns, 400):
+        monkeypatch.setenv("COLUMNS", str(width))
+        narrow[width] = [wattloom("profile", *words).stdout for words in (("show", one), ("diff", one, other))]
+        assert max(len(line) for shown in narrow[width] for line in shown.splitlines()) <= width
+    for shown, full in zip(narrow[columns], narrow[400], strict=True):
+        known = set(full.split()) | {"(1)"}
+        figures = {word for word in shown.split() if any(letter.isdigit() for letter in word) and "/" not in word}
+        assert figures <= known  # none was cut
+        assert "…" not in shown
+    assert "cores busy by others" in " ".join(narrow[columns][0].split())
+    assert narrow[columns][1].count("*") == narrow[400][1].count("*")

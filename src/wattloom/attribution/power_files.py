@@ -1,11 +1,12 @@
 """Recorded power and recorded runs, read from CSV files: every figure checked, every complaint with file and line.
 
 Owns the two formats. Power: `time_s,watts` (or `time_s,joules`, a counter). Runs: `start_s,end_s,function`, and
-optionally `cpu_s` and `node`. Cells are separated by commas, semicolons or tabs, as in the first line; other columns
-are left alone. What the figures mean is not known here.
+optionally `cpu_s` and `node`. Cells are separated by commas, semicolons or tabs, as in the first line; figures have
+decimal points; other columns are left alone. What the figures mean is not known here.
 """
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -23,6 +24,7 @@ POWER: Final = ("time_s", "watts")
 COUNTER: Final = ("time_s", "joules")
 RUNS: Final = ("start_s", "end_s", "function")
 SEPARATORS: Final = ",;\t"
+DECIMAL_COMMA: Final = re.compile(r"[+-]?\d*,\d+")
 MOST_SECONDS: Final = 1e11
 """Times beyond are no seconds since 1970 in our lives, but may well be milliseconds."""
 FURTHEST_APART_S: Final = 300.0
@@ -66,10 +68,8 @@ def read_power(path: str | Path) -> RecordedPower:
             continue
         time.append(_number(path, line, "time_s", row["time_s"]))
         value.append(_number(path, line, column, row[column], least=0.0))
-        if len(time) > 1 and time[-1] < time[-2]:
-            raise InputError(
-                f"{path}, line {line}: time_s", f"{time[-1]:g} comes after {time[-2]:g}; sort the file by time"
-            )
+        if len(time) > 1:
+            _check_order(f"{path}, line {line}: ", column, (time[-2], value[-2]), (time[-1], value[-1]))
     return power_of(str(path), time, value, counter=column == "joules")
 
 
@@ -80,17 +80,37 @@ def power_of(name: str, time: Sequence[float], value: Sequence[float], counter: 
         raise InputError(name, "every time and every figure must be a number")
     if np.any(np.diff(moments) < 0):
         raise InputError(name, "times must not fall; sort the readings")
+    again = np.append(False, np.diff(moments) == 0) if len(moments) else np.zeros(0, dtype=np.bool_)
+    for at in np.flatnonzero(again & (figures != np.roll(figures, 1))):
+        unit = "joules" if counter else "watts"
+        _check_order(
+            f"{name}, reading {at + 1}: ", unit, (moments[at - 1], figures[at - 1]), (moments[at], figures[at])
+        )
+    moments, figures = moments[~again], figures[~again]  # said twice, the same is no news
     if counter:
         moments, figures = _from_counter(moments, figures)
-    if len(np.unique(moments)) < FEWEST_READINGS:
-        raise InputError(name, f"has {len(np.unique(moments))} readings; at least {FEWEST_READINGS} are needed")
+    if len(moments) < FEWEST_READINGS:
+        count = "1 reading" if len(moments) == 1 else f"{len(moments)} readings"
+        raise InputError(name, f"has {count}; at least {FEWEST_READINGS} are needed")
     _check_seconds(name, "time_s", float(moments[-1]))
-    apart = float(np.median(np.diff(np.unique(moments))))
+    apart = float(np.median(np.diff(moments)))
     if apart > FURTHEST_APART_S:
         raise InputError(
             f"{name}: time_s", f"readings are {apart:g} s apart: too far, or milliseconds (then divide them by 1000)"
         )
     return RecordedPower(name, moments, figures)
+
+
+def _check_order(where: str, column: str, before: tuple[float, float], now: tuple[float, float]) -> None:
+    """Times rise. The same reading may be there twice; two figures at one time may not: which one is true?"""
+    if now[0] < before[0]:
+        raise InputError(f"{where}time_s", f"{now[0]:g} comes after {before[0]:g}; sort the file by time")
+    if now[0] == before[0] and now[1] != before[1]:
+        raise InputError(
+            f"{where}{column}",
+            f"{now[1]:.10g} and before it {before[1]:.10g}, both at {now[0]:.12g} s; keep one figure for each time, or "
+            "write the times more exactly",
+        )
 
 
 def _from_counter(time: Array, joules: Array) -> tuple[Array, Array]:
@@ -156,9 +176,11 @@ def _rows(path: str | Path, *layouts: tuple[str, ...]) -> Iterator[Row]:
             for cells in reader:
                 if not any(cell.strip() for cell in cells) or cells[0].lstrip().startswith("#"):
                     continue
-                if len(cells) < len(header):
+                if len(cells) < len(header) or any(cell.strip() for cell in cells[len(header) :]):
+                    count = f"{len(cells)} cell{'s' * (len(cells) != 1)}"
+                    hint = "; figures need decimal points, not commas" if len(cells) > len(header) else ""
                     raise InputError(
-                        f"{path}, line {reader.line_num}", f"has {len(cells)} cells, the header has {len(header)}"
+                        f"{path}, line {reader.line_num}", f"has {count}, the header has {len(header)}{hint}"
                     )
                 yield reader.line_num, {name: cell.strip() for name, cell in zip(header, cells, strict=False)}
     except UnicodeDecodeError as problem:
@@ -190,7 +212,7 @@ def _number(path: str | Path, line: int, field: str, text: str, least: float = -
     try:
         found = float(text)
     except ValueError:
-        raise InputError(f"{path}, line {line}: {field}", f"{text!r} is not a number{_seconds(field)}") from None
+        raise InputError(f"{path}, line {line}: {field}", f"{text!r} is not a number{_hint(field, text)}") from None
     if not isfinite(found):
         raise InputError(
             f"{path}, line {line}: {field}", f"{text} is not a figure; leave the cell empty if it is unknown"
@@ -200,8 +222,10 @@ def _number(path: str | Path, line: int, field: str, text: str, least: float = -
     return found
 
 
-def _seconds(field: str) -> str:
-    """What is wanted in a column of times."""
+def _hint(field: str, text: str) -> str:
+    """What was meant, as far as can be told: a decimal comma, or in a column of times something else than seconds."""
+    if DECIMAL_COMMA.fullmatch(text):
+        return f"; is that a decimal comma? Write {text.replace(',', '.')}"
     return "; write seconds, since 1970 or any other moment" if field in ("time_s", "start_s", "end_s") else ""
 
 

@@ -34,6 +34,9 @@ NEARLY: Final = 0.95
 """Readings are not quite as far apart as they are said to be."""
 MOST_FIGURES: Final = 500_000.0
 """Windows times functions: beyond, nobody would read them, and they would take gigabytes."""
+WELL: Final = 0.9
+FAR_LESS: Final = 0.2
+"""A given lag that explains less than 90% is compared with the one that is found, and 20 points less is said."""
 
 
 def attribute_power(
@@ -54,16 +57,37 @@ def attribute_power(
     calls, names = _calls(runs, kept, float(power.time[-1]))
     if every_s is not None:
         _check_every(power, every_s, len(names))
-    if package is None:
-        found = disaggregate(power.time, power.watts, calls, len(names), wanted)
-    else:
-        found = _in_two(power, package, calls, len(names), wanted)
+    found = _found(power, package, calls, len(names), wanted)
     counts = np.bincount(calls.function, minlength=len(names))
     seconds = np.bincount(calls.function, weights=calls.end - calls.start, minlength=len(names))
     made = result(found, names, counts.tolist(), seconds.tolist(), mode, idle)
     package_j = None if package is None else readings(package.time, package.watts).joules
     windows = None if every_s is None else _over_time(power, calls, names, found, every_s)
-    return msgspec.structs.replace(made, outside=int((~kept).sum()), package_j=package_j, over_time=windows)
+    warnings = []
+    if wanted.lag_s is not None and found.explained < WELL:
+        free = _found(power, package, calls, len(names), replace(wanted, lag_s=None))
+        warnings = _warn_of_lag(wanted.lag_s, found, free)
+    return msgspec.structs.replace(
+        made, outside=int((~kept).sum()), package_j=package_j, over_time=windows, warnings=warnings
+    )
+
+
+def _found(
+    power: RecordedPower, package: RecordedPower | None, calls: Calls, functions: int, wanted: Wanted
+) -> Disaggregated:
+    if package is None:
+        return disaggregate(power.time, power.watts, calls, functions, wanted)
+    return _in_two(power, package, calls, functions, wanted)
+
+
+def _warn_of_lag(given_s: float, found: Disaggregated, free: Disaggregated) -> list[str]:
+    """A lag is used as it was given, but one that makes nonsense of the readings is not left unsaid."""
+    if free.explained - found.explained < FAR_LESS:
+        return []
+    return [
+        f"the given lag of {given_s:g} s explains {100 * found.explained:.0f}% of the ups and downs, "
+        f"{free.lag_s:.1f} s would explain {100 * free.explained:.0f}%: leave the lag out, and it is found"
+    ]
 
 
 def _check_idle(power: RecordedPower, idle_w: float) -> None:

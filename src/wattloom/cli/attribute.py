@@ -115,6 +115,8 @@ def _print(found: "PowerAttribution") -> None:
     out.print(made)
     for sentence in _sentences(found):
         click.echo(sentence)
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)
 
 
 def _share(joules: float, found: "PowerAttribution") -> str:
@@ -133,7 +135,8 @@ def _sentences(found: "PowerAttribution") -> list[str]:
     if found.gap_s:
         said.append(f"{found.gap_s:.0f} s without readings are left out.")
     if found.missed:
-        said.append(f"{found.missed:,} readings are missing in between: power is taken to go on evenly there.")
+        are = "reading is" if found.missed == 1 else "readings are"
+        said.append(f"{found.missed:,} {are} missing in between: power is taken to go on evenly there.")
     if found.cores is not None:
         said.append(f"Calls took longer when there were more than about {found.cores:.0f}: they shared the cores.")
     return said + _doubts(found)

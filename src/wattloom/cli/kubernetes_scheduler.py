@@ -100,7 +100,7 @@ def scheduler(
 
     try:
         from wattloom.kubernetes.kubeconfig import target_of
-        from wattloom.kubernetes.options import Options
+        from wattloom.kubernetes.options import Options, token_in
         from wattloom.kubernetes.scheduler import run
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):
@@ -120,7 +120,7 @@ def scheduler(
         first_answer_s=first_answer,
         publish_watts=publish_watts,
         http=http,
-        token=token_file.read_text().strip() if token_file is not None else "",
+        token=token_in(token_file) if token_file is not None else "",
         log=log,
         log_size=log_size << 20,
         why_command=(sys.executable, "-m", "wattloom.cli.main", "why", "--json"),

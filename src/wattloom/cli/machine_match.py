@@ -25,7 +25,8 @@ def match(as_json: bool) -> None:
         print_json(msgspec.to_builtins(found))
         return
     out = console()
-    out.print(f"{found.machine}: {found.cores} cores, {found.threads} threads", markup=False, highlight=False)
+    size = f"{found.threads} vCPUs" if found.virtual else f"{found.cores} cores, {found.threads} threads"
+    out.print(f"{found.machine}: {size}", markup=False, highlight=False)
     watts = f"{figure(found.idle_w)} W idle, {figure(found.full_w)} W at full load"
     out.print(f"{watts} ({found.quantity}, {found.provenance})", markup=False, highlight=False)
     out.print(f"by {found.by}: {found.source}", markup=False, highlight=False)

@@ -107,20 +107,14 @@ def _cost(done: "MeasuredCommand") -> str:
     what: Any = done.measured
     known = str(what.energy) if isinstance(what.energy, Energy) else f"unknown ({what.energy.reason})"
     mean = "" if what.watts is None else f", {what.watts:.2f} W"
-    short = "; too short for this meter to tell" if _too_short(what) else ""
+    short = "; too short for this meter to tell" if what.too_short else ""
     return f"{known} above idle, {seconds(what.seconds)}, {seconds(what.cpu_s)} of CPU time{mean}{short}"
-
-
-def _too_short(measured: Any) -> bool:
-    from wattloom.energy.measured import Energy
-
-    return isinstance(measured.energy, Energy) and measured.energy.spread > measured.energy.joules
 
 
 def _machine(measured: Any) -> list[str]:
     from wattloom.energy.measured import Energy
 
-    if not isinstance(measured.energy, Energy) or _too_short(measured):
+    if not isinstance(measured.energy, Energy) or measured.too_short:
         return []
     of = "at the plug" if measured.quantity == "wall" else "of processor and memory"
     own = measured.machine_j - measured.idle_j - measured.others_j

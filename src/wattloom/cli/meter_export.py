@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     help="A meter (`wattloom meter list` shows them); auto: the best that works.",
 )
 @click.option(
-    "--interval", type=click.FloatRange(min=0.1, max=60), default=1.0, show_default=True, metavar="S", help="Seconds."
+    "--interval",
+    type=click.FloatRange(min=0.1, max=60),
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds from one writing to the next.",
 )
 @click.option(
     "--idle",
@@ -51,23 +56,26 @@ def export(vms: Path, meter: str, interval: float, idle: str, quiet: bool) -> No
 
     from wattloom.monitoring.sharing_out import share_out_to_guests
 
-    stop, said = Event(), _Said(quiet)
+    begins = f"writing shares into {vms} every {interval:g} s; Ctrl-C ends it and removes them"
+    stop, said = Event(), _Said(quiet, begins)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    if not quiet:
-        click.echo(f"writing shares into {vms} every {interval:g} s; Ctrl-C ends it and removes them", err=True)
     share_out_to_guests(vms, meter=meter, every_s=interval, idle=idle, stop=stop, told=said.hear)  # type: ignore[arg-type]
 
 
 class _Said:
-    """Says a thing once, and again when it has changed."""
+    """Says a thing once, and again when it has changed. That it begins only when meter and folder were found good."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, begins: str) -> None:
         self._quiet = quiet
+        self._begins = "" if quiet else begins
         self._problems: tuple[str, ...] = ()
         self._guests: tuple[str, ...] | None = None
 
     def hear(self, seen: "Snapshot", problems: list[str]) -> None:
+        if self._begins:
+            click.echo(self._begins, err=True)
+            self._begins = ""
         wrong = (*([seen.problem] if seen.problem else []), *problems)
         if wrong != self._problems:
             self._problems = wrong

@@ -5,6 +5,7 @@ Owns the terminal's width and the look of tables. rich is loaded only here and o
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,3 +59,14 @@ def literal(text: str) -> str:
 def fits(made: "Table", out: "Console") -> bool:
     """Whether a table can be shown without breaking words."""
     return out.measure(made, options=out.options.update(max_width=10_000)).maximum <= out.width
+
+
+def fullest(made: "Sequence[Table]", out: "Console") -> int:
+    """Which of several tables, the fullest first, is the first that fits. If none does, it is the last one, and that
+    breaks its figures: rich would cut them, and a figure that was cut looks like another."""
+    for at, each in enumerate(made):
+        if fits(each, out):
+            return at
+    for column in made[-1].columns:
+        column.no_wrap = False
+    return len(made) - 1

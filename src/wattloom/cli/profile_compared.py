@@ -6,13 +6,14 @@ Owns the words and what the two are called. The figures come from `profiling.com
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wattloom.cli.printing import console, literal, table
+from wattloom.cli.printing import console, fits, fullest, literal, table
 from wattloom.cli.profile_shown import AGAIN, OF, figure_or_nothing, in_unit, joules_unit
 from wattloom.errors import InputError
 from wattloom.profiling.comparing import Conversion
 from wattloom.report.figures import figure
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from wattloom.profiling.comparing import Compared, Comparison, Point
@@ -43,7 +44,7 @@ def print_comparison(found: "Comparison") -> None:
     """One table for each stressor, then who is cheaper."""
     out = console()
     for each in found.stressors:
-        out.print(_side_by_side(found, each))
+        _print_side_by_side(found, each, out)
         for line in (*_marks(each), *_cheaper(found, each)):
             out.print(literal(line))
     converted = f"; converted: {found.converted}" if found.converted else ""
@@ -70,16 +71,29 @@ def _provenance(found: "Comparison") -> list[str]:
     return [f"The watts of {both}: who draws less is what the estimate believes. Work was counted for real."]
 
 
-def _side_by_side(found: "Comparison", each: "Compared") -> "Table":
+def _print_side_by_side(found: "Comparison", each: "Compared", out: "Console") -> None:
+    """In one table; where the terminal is too narrow for it, in one for each figure or two."""
+    title = literal(f"{each.stressor}: A is {found.a}, B is {found.b}")
+    for together in (4, 2, 1):
+        parts = [tuple(range(first, first + together)) for first in range(0, 4, together)]
+        made = [_side_by_side(each, title if part[0] == 0 else "", part) for part in parts]
+        if all(fits(one, out) for one in made) or together == 1:
+            break
+    for one in made:
+        fullest([one], out)
+        out.print(one)
+
+
+def _side_by_side(each: "Compared", title: str, part: tuple[int, ...]) -> "Table":
+    """`part`: which of the four figures."""
     unit, size = joules_unit((*each.a, *each.b))
     figures = ("watts", "W per core added", "work/s", f"{unit} per work")
-    columns = [f"{what} {letter}" for what in figures for letter in "AB"]
-    title = literal(f"{each.stressor}: A is {found.a}, B is {found.b}")
+    columns = [f"{figures[at]} {letter}" for at in part for letter in "AB"]
     made = table("CPUs", *columns, title=title, numbers=("CPUs", *columns))
     of_a, of_b = ({point.level: point for point in side} for side in (each.a, each.b))
     for level in sorted(of_a.keys() | of_b.keys()):
-        pairs = zip(_four(of_a.get(level), size), _four(of_b.get(level), size), strict=True)
-        made.add_row(str(level), *(cell for pair in pairs for cell in pair))
+        a, b = _four(of_a.get(level), size), _four(of_b.get(level), size)
+        made.add_row(str(level), *(cell for at in part for cell in (a[at], b[at])))
     return made
 
 

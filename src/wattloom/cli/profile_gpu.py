@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from wattloom.profiling.gpu_file import GpuPoint, GpuProfile
 
 BAR: Final = 40
+FIGURES: Final = ("share", "watts", "of full", "utilisation", "work/s", "J per work", "°C")
+NEEDLESS: Final = ("°C", "of full", "utilisation")
+"""Columns that a narrow terminal goes without, the first of them first; --json has them all."""
 OF: Final = {
     "time": "the time in which all multiprocessors work",
     "units": "the multiprocessors, which work all the time",
@@ -113,26 +116,34 @@ def show_gpu(profile: "GpuProfile", path: Path, as_json: bool) -> None:
     """Table, chart and sentences, or JSON."""
     import msgspec
 
-    from wattloom.cli.printing import console, literal, print_json
+    from wattloom.cli.printing import console, fullest, literal, print_json
 
     if as_json:
         print_json({"path": str(path), "profile": msgspec.to_builtins(profile)})
         return
     out = console()
-    out.print(_table(profile))
-    for line in (*_chart(profile), "", *_sentences(profile, path)):
+    remarks = list(dict.fromkeys(filter(None, map(_remark, profile.points))))
+    numbered = {"": "", **{each: f"({number})" for number, each in enumerate(remarks, 1)}}
+    made = [_table(profile), *(_table(profile, NEEDLESS[:count], numbered) for count in range(len(NEEDLESS) + 1))]
+    at = fullest(made, out)
+    out.print(made[at])
+    below = [f"{numbered[each]} {each}" for each in remarks] if at else []
+    for line in (*below, *_chart(profile), "", *_sentences(profile, path)):
         out.print(literal(line), soft_wrap=line.startswith(" "))
 
 
-def _table(profile: "GpuProfile") -> "Table":
+def _table(profile: "GpuProfile", without: tuple[str, ...] = (), numbered: dict[str, str] | None = None) -> "Table":
+    """`without` some columns, and with numbers in place of remarks, where the terminal is narrow."""
     from wattloom.cli.printing import literal, table
 
-    numbers = ("share", "watts", "of full", "utilisation", "work/s", "J per work", "°C")
+    numbers = tuple(name for name in FIGURES if name not in without)
     limit = "" if profile.device.limit_w is None else f", limit {profile.device.limit_w:.0f} W"
     made = table(*numbers, "", title=literal(f"{profile.name}{limit}; {profile.began[:16]}"), numbers=numbers)
     full = max((point.power.watts for point in profile.points if point.power is not None), default=0.0)
     for point in profile.points:
-        made.add_row(*_cells(point, full), literal(_remark(point)))
+        cells = dict(zip(FIGURES, _cells(point, full), strict=True))
+        remark = _remark(point)
+        made.add_row(*(cells[name] for name in numbers), literal(remark if numbered is None else numbered[remark]))
     return made
 
 

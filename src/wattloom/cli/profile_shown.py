@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from wattloom.cli.printing import console, literal, table
+from wattloom.cli.printing import console, fullest, literal, table
 from wattloom.cluster.profile_curve import machine_profile, smt_slowdown, speed, usual_setting
 from wattloom.errors import InputError
 from wattloom.profiling.comparing import points
 from wattloom.report.figures import figure
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from wattloom.cluster.profile_file import CpuProfile, Idle, Level
@@ -28,6 +29,25 @@ EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 UNITS: Final = (("J", 1.0), ("mJ", 1e-3), ("µJ", 1e-6), ("nJ", 1e-9))
 SMALL: Final = 0.1
 """Least figure of a column that is still well read in its unit."""
+WIDE: Final = {
+    "load": "load",
+    "setting": "setting",
+    "CPUs": "CPUs",
+    "watts": "watts",
+    "added": "W per core added",
+    "work": "work/s",
+    "joules": "J per work",
+    "above": "above idle",
+    "degrees": "°C",
+    "mhz": "MHz",
+    "remark": "",
+}
+"""Columns and what they are called."""
+NARROW: Final = WIDE | {"added": "W per core\nadded", "above": "above\nidle"}
+WORDS: Final = ("load", "setting", "remark")
+"""Columns that hold no figures."""
+NEEDLESS: Final = ("mhz", "degrees", "above", "added", "work")
+"""Columns that a narrow terminal goes without, the first of them first; --json has them all."""
 
 
 def joules_unit(found: "Iterable[Point]") -> tuple[str, float]:
@@ -48,34 +68,60 @@ def as_data(profile: "CpuProfile", path: Path) -> dict[str, Any]:
 def print_profile(profile: "CpuProfile", path: Path) -> None:
     """Table, chart and sentences."""
     out = console()
-    out.print(_levels(profile))
-    for line in (*_chart(profile), "", *_sentences(profile, path)):
+    for line in (*_print_levels(profile, out), *_chart(profile), "", *_sentences(profile, path)):
         out.print(literal(line), soft_wrap=line.startswith(" "))
 
 
-def _levels(profile: "CpuProfile") -> "Table":
+def _print_levels(profile: "CpuProfile", out: "Console") -> list[str]:
+    """As much of the table as fits. Back come the remarks for which it had no room."""
+    rows, heads = _rows(profile)
+    remarks = list(dict.fromkeys(row["remark"] for row in rows if row["remark"]))
+    short = [row | {"remark": f"({remarks.index(row['remark']) + 1})" if row["remark"] else ""} for row in rows]
+    made = [_levels(profile, heads, rows)]
+    made += [
+        _levels(profile, NARROW | {"joules": heads["joules"].replace(" ", "\n", 1)}, short, NEEDLESS[:count])
+        for count in range(len(NEEDLESS) + 1)
+    ]
+    at = fullest(made, out)
+    out.print(made[at])
+    return [f"({number}) {each}" for number, each in enumerate(remarks, 1)] if at else []
+
+
+def _rows(profile: "CpuProfile") -> tuple[list[dict[str, str]], dict[str, str]]:
+    """All cells by the names of their columns, and what these are called."""
     both = [(setting, stressor) for setting in profile.settings for stressor in profile.stressors]
     unit, size = joules_unit(p for setting, stressor in both for p in points(profile, stressor, setting))
-    names = ["load", *(["setting"] if any(profile.settings) else []), "CPUs", "watts", "W per core added"]
-    more = ["work/s", f"{unit} per work", "above idle", "°C", "MHz"]
-    made = table(*names, *more, "", title=_title(profile), numbers=(*names[-3:], *more))
+    rows: list[dict[str, str]] = []
     for setting in profile.settings:
-        _idle_rows(made, profile, setting)
+        rows += _idle_rows(profile, setting)
         for stressor in profile.stressors:
             found = {each.level: each for each in profile.at(setting, stressor)}
             for point in points(profile, stressor, setting)[1:]:
-                cells = [stressor, *([setting] if any(profile.settings) else []), str(point.level)]
-                made.add_row(*cells, *_figures(point, size), *_beside(found[point.level], profile))
+                cells = {"load": stressor, "setting": setting, "CPUs": str(point.level)}
+                rows.append(cells | _figures(point, size) | _beside(found[point.level], profile))
+    return rows, WIDE | {"joules": f"{unit} per work"}
+
+
+def _levels(
+    profile: "CpuProfile", heads: dict[str, str], rows: list[dict[str, str]], without: tuple[str, ...] = ()
+) -> "Table":
+    shown = [name for name in heads if name not in without and (name != "setting" or any(profile.settings))]
+    numbers = tuple(heads[name] for name in shown if name not in WORDS)
+    made = table(*(heads[name] for name in shown), title=_title(profile), numbers=numbers)
+    for row in rows:
+        made.add_row(*(literal(row.get(name, "")) for name in shown))
     return made
 
 
-def _idle_rows(made: "Table", profile: "CpuProfile", setting: str) -> None:
+def _idle_rows(profile: "CpuProfile", setting: str) -> list[dict[str, str]]:
+    made = []
     for each in profile.idle:
         if each.setting == setting:
-            cells = [f"idle, {each.when}", *([setting] if any(profile.settings) else []), "0"]
             power = each.power
             watts = "unknown" if power is None else f"{figure(power.watts)} ±{figure(power.spread_w)}"
-            made.add_row(*cells, watts, *[""] * 4, *_beside(each, profile))
+            cells = {"load": f"idle, {each.when}", "setting": setting, "CPUs": "0", "watts": watts}
+            made.append(cells | _beside(each, profile))
+    return made
 
 
 def _title(profile: "CpuProfile") -> str:
@@ -83,10 +129,11 @@ def _title(profile: "CpuProfile") -> str:
     return literal(f"{profile.name}: {here.cores} cores, {here.threads} threads; {profile.began[:16]}")
 
 
-def _figures(point: "Point", size: float) -> list[str]:
+def _figures(point: "Point", size: float) -> dict[str, str]:
     watts = "unknown" if point.watts is None else f"{figure(point.watts)} ±{figure(point.spread_w or 0.0)}"
     joules = (in_unit(value, size) for value in (point.joules_per_op, point.marginal_joules_per_op))
-    return [watts, *(figure_or_nothing(value) for value in (point.watts_added, point.ops_per_s, *joules))]
+    rest = (figure_or_nothing(value) for value in (point.watts_added, point.ops_per_s, *joules))
+    return dict(zip(("watts", "added", "work", "joules", "above"), (watts, *rest), strict=True))
 
 
 def in_unit(value: float | None, size: float) -> float | None:
@@ -97,10 +144,10 @@ def figure_or_nothing(value: float | None) -> str:
     return "" if value is None else figure(value)
 
 
-def _beside(level: "Level | Idle", profile: "CpuProfile") -> list[str]:
+def _beside(level: "Level | Idle", profile: "CpuProfile") -> dict[str, str]:
     degrees = "" if level.temperature_c is None else f"{level.temperature_c:.0f}"
     mhz: float | None = getattr(level, "mhz", None)  # of idle CPUs it says nothing
-    return [degrees, "" if mhz is None else f"{mhz:.0f}", literal(_remark(level, profile))]
+    return {"degrees": degrees, "mhz": "" if mhz is None else f"{mhz:.0f}", "remark": _remark(level, profile)}
 
 
 def _remark(level: "Level | Idle", profile: "CpuProfile") -> str:

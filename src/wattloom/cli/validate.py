@@ -8,6 +8,8 @@ from wattloom.cli.options import as_json, meter_names
 
 BUSY: Final = 0.2
 """Cores that others may use before it is said."""
+SURE: Final = 2.0
+"""Spreads that a difference must have to be compared with."""
 
 if TYPE_CHECKING:
     from wattloom.local.leave_one_out import FunctionCheck, Validation
@@ -94,7 +96,8 @@ def _print(found: "Validation") -> None:
     out.print(
         literal(
             f"{found.rounds} rounds with meter {found.meter} ({found.provenance}, {of}); {found.idle_w:.3g} W without "
-            f"us. With all functions {found.active_j:.3g} J above that, of which calls were said to take {said:.3g} J."
+            f"us. With all functions the meter saw {found.active_j:.3g} J above that; their calls were said to take "
+            f"{said:.3g} J."
         )
     )
     if found.others > BUSY:
@@ -104,6 +107,7 @@ def _print(found: "Validation") -> None:
 
 
 def _cells(each: "FunctionCheck") -> list[str]:
-    off = "the meter saw nothing" if each.off is None else f"{100.0 * each.off:+.0f}%"
+    unsure = each.saw_j <= SURE * each.saw_spread_j
+    off = "too little was seen" if each.off is None or unsure else f"{100.0 * each.off:+.0f}%"
     figures = (each.said_j, each.said_spread_j, each.saw_j, each.saw_spread_j)
     return [str(each.calls), *(f"{value:.3g}" for value in figures), off]

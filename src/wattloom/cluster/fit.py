@@ -81,10 +81,12 @@ def room(shape: Shape, variant: Variant, site: Site, terms: Terms) -> Reason | N
 
 
 def _lacks_counted(shape: Shape, site: Site) -> bool:
-    left = {
-        name: amount - taken for (name, amount), taken in zip(site.cls.resources.items(), site.resources, strict=True)
-    }
-    return any(amount > left.get(name, 0) for name, amount in shape.resources)
+    cls = site.cls
+    for name, amount in shape.resources:
+        position = cls.position_of.get(name, -1)
+        if position < 0 or site.resources[position] + amount > cls.resources[name]:
+            return True
+    return False
 
 
 def _watts_problem(cls: NodeClass, demand: int, terms: Terms, asleep: bool = False) -> Reason | None:

@@ -55,6 +55,7 @@ class NodeClass:
         "machine",
         "memory",
         "own",
+        "position_of",
         "resources",
         "size",
         "taints",
@@ -71,6 +72,8 @@ class NodeClass:
         self.cap_w: Final = key[5]
         self.resources: Final = dict(key[6])
         """Counted amounts, in the order in which nodes say what is taken."""
+        self.position_of: Final = {name: position for position, (name, _) in enumerate(key[6])}
+        """By resource: where in that order it stands."""
         self.taints: Final = key[7]
         self.closed: Final = key[8]
         self.own: Final = frozenset(key[9])

@@ -90,10 +90,17 @@ class PowerAttribution(msgspec.Struct, frozen=True):
     """Part of `meter_j` that the package meter saw, where there is one."""
     over_time: list[PowerWindow] | None = None
     """Window by window, each from what came before; None: was not asked for."""
+    warnings: list[str] = []
+    """What speaks against these figures, in words."""
     provenance: str = "modelled"
 
     def of(self, function: str) -> FunctionEnergy:
-        return next(each for each in self.functions if each.function == function)
+        """InputError if no call of it was metered."""
+        for each in self.functions:
+            if each.function == function:
+                return each
+        known = ", ".join(each.function for each in self.functions)
+        raise InputError("function", f"no call of {function!r} was metered; there is {known}")
 
     def to_json(self) -> dict[str, Any]:
         """Functions by their names."""

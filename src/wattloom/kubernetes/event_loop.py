@@ -5,7 +5,6 @@ Owns that choice. uvloop takes about a third less CPU for each request; nothing 
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from importlib import import_module
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,7 +19,7 @@ def run(main: Coroutine[None, None, T]) -> T:
 def fastest() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """What makes such a loop; None for asyncio's own."""
     try:
-        made: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
+        import uvloop
     except ModuleNotFoundError:
         return None
-    return made
+    return uvloop.new_event_loop

@@ -20,6 +20,7 @@ from wattloom.kubernetes.extender_answers import ALL, Answers
 from wattloom.kubernetes.extender_choice import Choice
 from wattloom.kubernetes.extender_config import LISTEN
 from wattloom.kubernetes.extender_http import ExtenderServer, Verb
+from wattloom.kubernetes.extender_nudge import Nudge
 from wattloom.kubernetes.extender_pages import ExtenderPages
 from wattloom.kubernetes.extender_state import ExtenderState
 from wattloom.kubernetes.health import WebServer
@@ -65,7 +66,11 @@ class Extender:
         if options.cap_w is not None:
             self.deciding.tell(ev.CapChanged(0.0, options.cap_w))
         self.state: Final = ExtenderState(
-            self.api, self.deciding, assume_s=options.assume_s, changed=self._node_changed
+            self.api,
+            self.deciding,
+            assume_s=options.assume_s,
+            changed=self._node_changed,
+            freed=lambda node: self.nudge.freed(node),
         )
         engine = self.deciding.engine
         self.answers: Final = Answers(
@@ -74,7 +79,9 @@ class Extender:
             self.state.loads,
             keep=options.keep,
             synced=lambda: self.state.synced,
+            refused=lambda: self.nudge.refused(),
         )
+        self.nudge: Final = Nudge(self.api)
         self.publisher: Final = WattsPublisher(self.api, self.state.nodes.objects.get, self.state.nodes.machine_of)
         verbs: dict[str, Verb] = {"filter": self.answers.filter, "prioritize": self.answers.prioritize}
         self.server: Final = ExtenderServer(
@@ -108,7 +115,7 @@ class Extender:
 
     async def _live(self) -> None:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._expire())]
+            tasks = [group.create_task(self._expire()), group.create_task(self.nudge.run())]
             if self.options.publish_watts:
                 tasks.append(group.create_task(self.publisher.run()))
             tasks.append(group.create_task(self._start(group, tasks)))

@@ -47,7 +47,14 @@ class Answers:
     pod would wait for minutes."""
 
     def __init__(
-        self, deciding: Deciding, choice: Choice, loads: Loads, *, keep: int, synced: Callable[[], bool]
+        self,
+        deciding: Deciding,
+        choice: Choice,
+        loads: Loads,
+        *,
+        keep: int,
+        synced: Callable[[], bool],
+        refused: Callable[[], None] = lambda: None,
     ) -> None:
         self.counts: dict[tuple[str, str], int] = {}
         """Calls by verb and what was answered: chosen, refused, passed (not read yet), error."""
@@ -55,7 +62,7 @@ class Answers:
         self._choice = choice
         self._loads = loads
         self._keep = keep
-        self._synced = synced
+        self._synced, self._refused = synced, refused
         self._said_unsynced = False
         self._deciding = deciding
         self._twice_at = -TWICE_EVERY_S
@@ -85,6 +92,7 @@ class Answers:
             if not last and self._look_twice():
                 return None
             self._count("filter", "refused")
+            self._refused()
             return _refusing(self._choice.refused(ask, names))
         self._count("filter", "chosen")
         if keep == ALL:

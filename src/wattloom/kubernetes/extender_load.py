@@ -43,9 +43,16 @@ class Load:
 
 
 class Loads:
-    """Pods on nodes by uid. `knows` says whether the engine has a node."""
+    """Pods on nodes by uid. `knows` says whether the engine has a node; `freed` is told of nodes that load has left."""
 
-    def __init__(self, deciding: Deciding, knows: Callable[[str], bool], *, assume_s: float) -> None:
+    def __init__(
+        self,
+        deciding: Deciding,
+        knows: Callable[[str], bool],
+        *,
+        assume_s: float,
+        freed: Callable[[str], None] = lambda node: None,
+    ) -> None:
         self.by_uid: dict[str, Load] = {}
         self.elsewhere = 0
         """Pods that went to another node than was assumed."""
@@ -55,7 +62,7 @@ class Loads:
         self._assumed: dict[str, Load] = {}
         """In the order in which they expire."""
         self._deciding = deciding
-        self._knows = knows
+        self._knows, self._freed = knows, freed
         self._assume_s = assume_s
         self._serial = 0
 
@@ -165,6 +172,7 @@ class Loads:
         else:
             self._deciding.tell(ev.TaskFailed(now, load.task, 1, "function", "it left"))
         load.task = ""
+        self._freed(load.node)
 
     def _call(self, pod: Pod, *, held: bool) -> Task:
         function = shared_name(function_of(pod), pod)

@@ -25,9 +25,17 @@ ON_NODES: Final = f"spec.nodeName!=,{kinds.UNENDED}"
 class ExtenderState:
     """`start` returns once everything was read for the first time."""
 
-    def __init__(self, api: Api, deciding: Deciding, *, assume_s: float, changed: Callable[[str], None]) -> None:
-        """`changed` is told of nodes that may be of another machine now, by name."""
-        self.loads: Final = Loads(deciding, lambda name: self.nodes.counts(name), assume_s=assume_s)
+    def __init__(
+        self,
+        api: Api,
+        deciding: Deciding,
+        *,
+        assume_s: float,
+        changed: Callable[[str], None],
+        freed: Callable[[str], None],
+    ) -> None:
+        """`changed` is told of nodes that may be of another machine now, `freed` of those that load has left."""
+        self.loads: Final = Loads(deciding, lambda name: self.nodes.counts(name), assume_s=assume_s, freed=freed)
         self.nodes: Final = NodeRoll(
             deciding, here=self.loads.node_here, left=self.loads.node_left, busy=lambda name: False, form=bare_node
         )

@@ -13,7 +13,6 @@ from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.decision_log import DecisionLog
 from wattloom.kubernetes.log_rotation import rotate
 from wattloom.kubernetes.pod_conditions import PodConditions
-from wattloom.kubernetes.pod_entry import At
 from wattloom.kubernetes.pod_roll import PodRoll
 from wattloom.kubernetes.telling import Teller
 from wattloom.policies.protocol import Policy
@@ -48,9 +47,9 @@ def tell_why_they_wait(pods: PodRoll, deciding: Deciding, teller: Teller, condit
     ledger, lanes = engine.ledger, engine.queue.lanes
     texts: dict[int, str] = {}
     told = 0
-    for name, entry in pods.by_task.items():
-        if entry.at is not At.QUEUED or told >= most:
-            continue
+    for name, entry in pods.without_place().items():
+        if told >= most:
+            break
         record = ledger.tasks.get(name)
         if record is None:
             continue

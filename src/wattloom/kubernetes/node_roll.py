@@ -48,7 +48,9 @@ class NodeRoll:
         self._told: dict[str, EngineNode] = {}
         """As the engine knows them."""
         self._machines: dict[str, Machine] = {}
-        self._profiles = Profiles()
+        self._by_profile: dict[str, Machine] = {}
+        """Machines of profiles so far, by what they are."""
+        self._profiles = Profiles(machines=self._by_profile)
         self._given: dict[str, MachineProfile] = {}
         self._own = ALWAYS_OWN
         self._own_at = 0
@@ -138,7 +140,7 @@ class NodeRoll:
 
     def refresh(self) -> None:
         """Profiles have changed: look at every node again."""
-        self._profiles = Profiles(self._given.values())
+        self._profiles = Profiles(self._given.values(), self._by_profile)
         for name, problem in self._profiles.problems.items():
             LOG.warning("MachineProfile %s is not used: %s", name, problem)
         self._tell_all()

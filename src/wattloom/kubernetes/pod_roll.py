@@ -19,6 +19,7 @@ from wattloom.kubernetes.templates import Templates
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.world import World
 from wattloom.scheduling import events as ev
+from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
 LOG: Final = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class PodRoll:
         self._node_counts, self._settled = node_counts, settled
         self._ready, self._not_followed = ready, not_followed
         self._sensitive: set[PodEntry] = set()
+        self._queued: dict[str, PodEntry] = {}
+        """By task: all that have no place, and some that have got one since."""
 
     # -- what the API server tells -----------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ class PodRoll:
             self._sensitive.add(entry)
         task = self._as_told(entry, task, pod)
         entry.at = At.QUEUED
-        self.by_task[task.id] = entry
+        self.by_task[task.id] = self._queued[task.id] = entry
         if not self._tell(ev.TaskSubmitted(self._deciding.now, task)):
             self._forget(entry)
             return False
@@ -138,6 +141,14 @@ class PodRoll:
     def waiting(self) -> list[PodEntry]:
         """Pods of ours that the engine does not know, in the order in which they should go."""
         return sorted((entry for entry in self.by_uid.values() if entry.at is At.ASIDE), key=lambda each: each.order)
+
+    def without_place(self) -> dict[str, PodEntry]:
+        """Pods that the engine has and has no place for, by task."""
+        there = self.by_task
+        self._queued = {
+            name: entry for name, entry in self._queued.items() if entry.at is At.QUEUED and there.get(name) is entry
+        }
+        return self._queued
 
     # -- on a node ---------------------------------------------------------------------------------------------------
 
@@ -173,6 +184,8 @@ class PodRoll:
     def _put_there(self, entry: PodEntry, node: str) -> None:
         task = entry.task
         assert task is not None
+        if task.function not in self._deciding.engine.ledger.functions:  # nobody called it when the log began
+            self._tell(ev.FunctionDefined(self._deciding.now, Function(task.function)))
         self._move(entry, node)
         self.by_task[task.id] = entry
         if self._tell(ev.TaskFound(self._deciding.now, task, node)):
@@ -247,6 +260,7 @@ class PodRoll:
             self._end(entry, "")
         else:
             entry.at = At.QUEUED
+            self._queued[name] = entry
             self._move(entry, "")
             self._tell(ev.InstructionFailed(self._deciding.now, "place", name, entry.attempt, message=message))
         self._settled(node)

@@ -45,7 +45,7 @@ def by_processor(node: Node) -> MachineProfile | None:
     siblings = labels.get(f"{FEATURES}cpu-hardware_multithreading") == "true" and threads % 2 == 0
     cores = threads // 2 if siblings else threads
     bare = MachineProfile(
-        name=model, arch=_arch(node), cores=cores, threads=threads, memory=0, smt_slowdown=1.5 if siblings else 1.0
+        name=model, arch=arch_of(node), cores=cores, threads=threads, memory=0, smt_slowdown=1.5 if siblings else 1.0
     )
     virtual = labels.get(f"{FEATURES}cpu-cpuid.HYPERVISOR") == "true"
     known = with_curve(bare, _sockets(model, cores), virtual)
@@ -66,7 +66,7 @@ def model_of(node: Node) -> str:
 
 def unknown_machine(node: Node) -> MachineProfile:
     """A machine of that size without a power curve."""
-    threads, arch = _cpus(node), _arch(node)
+    threads, arch = _cpus(node), arch_of(node)
     return MachineProfile(name=f"unknown-{arch}-{threads}", arch=arch, cores=threads, threads=threads, memory=0)
 
 
@@ -100,6 +100,7 @@ def _cpus(node: Node) -> int:
     return max(1, nanos(capacity) // NANO)
 
 
-def _arch(node: Node) -> str:
+def arch_of(node: Node) -> str:
+    """As the catalogue calls it."""
     told = node.status.node_info.architecture or node.metadata.labels.get("kubernetes.io/arch", "")
     return ARCHITECTURES.get(told, told or "x86_64")

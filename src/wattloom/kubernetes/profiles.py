@@ -7,24 +7,22 @@ that a mistake cannot make a node look cheap.
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 import msgspec
 
 from wattloom.cluster.catalogue import MachineEntry
-from wattloom.cluster.matching import selects
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
 from wattloom.kubernetes import objects
-from wattloom.kubernetes.processors import by_processor, unknown_machine
-from wattloom.kubernetes.selectors import expressions
+from wattloom.kubernetes.processors import arch_of, by_processor, unknown_machine
+from wattloom.kubernetes.profile_aims import Aims, read
 
 ANNOTATION: Final = "wattloom.dev/machine-profile"
 MILLIWATTS: Final = "wattloom.dev/milliwatts"
 """The node's extended resource for what it may draw."""
 API_VERSION: Final = "wattloom.dev/v1alpha1"
-Read = TypeVar("Read")
 
 
 class ProfileSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -53,13 +51,6 @@ class ProfileSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
     """A limit on the draw of each such node."""
 
 
-class _Aim(msgspec.Struct, frozen=True, rename="camel"):
-    """Which nodes a profile is for, readable even where the rest is not."""
-
-    node_name: str = ""
-    selector: objects.LabelSelector | None = None
-
-
 class Found(msgspec.Struct, frozen=True):
     """The machine a node is taken for."""
 
@@ -73,41 +64,49 @@ class Found(msgspec.Struct, frozen=True):
 class Profiles:
     """All `MachineProfile` objects, ready to be asked."""
 
-    def __init__(self, given: Iterable[objects.MachineProfile] = ()) -> None:
+    def __init__(
+        self, given: Iterable[objects.MachineProfile] = (), machines: dict[str, MachineProfile] | None = None
+    ) -> None:
+        """`machines`: those of earlier looks, by what they are. Equal profiles are one machine, named by the first."""
         self.problems: dict[str, str] = {}
         """By name: profiles of which not even the nodes they are for can be read."""
-        self._aims: list[tuple[_Aim, objects.MachineProfile]] = []
+        self._aims: Final = Aims()
+        self._machines: Final = machines if machines is not None else {}
+        self._known: dict[tuple[str, str], Found] = {}
+        """What was found before, by profile and architecture: many nodes may be of one."""
         for each in sorted(given, key=lambda one: one.metadata.name):
             try:
-                self._aims.append((_read(bytes(each.spec), _Aim), each))
+                self._aims.add(each)
             except InputError as error:
                 self.problems[each.metadata.name] = str(error)
 
     def of(self, node: objects.Node) -> Found:
         """The machine of this node."""
-        chosen = self._chosen(node)
+        chosen = self._aims.at(node)
         annotation = node.metadata.annotations.get(ANNOTATION)
         if chosen is not None:
-            name = chosen.metadata.name
-            return _found(node, bytes(chosen.spec), name, "object", f"MachineProfile {name}: spec")
+            return self._by_object(node, chosen)
         if annotation is not None:
             return _found(node, annotation.encode(), "", "annotation", f"metadata.annotations[{ANNOTATION}]")
         machine = by_processor(node)
         return Found(unknown_machine(node), "nothing") if machine is None else Found(machine, "processor")
 
-    def _chosen(self, node: objects.Node) -> objects.MachineProfile | None:
-        """The one that names the node, else the one whose selector has the most conditions, else the first by name."""
-        best: objects.MachineProfile | None = None
-        most = 0
-        for aim, each in self._aims:
-            if aim.node_name:
-                if aim.node_name == node.metadata.name:
-                    return each
-                continue
-            wanted = expressions(aim.selector)
-            if wanted and len(wanted) > most and selects(wanted, node.metadata.labels):
-                best, most = each, len(wanted)
-        return best
+    def _by_object(self, node: objects.Node, chosen: objects.MachineProfile) -> Found:
+        name = chosen.metadata.name
+        known = self._known.get((name, arch_of(node)))
+        if known is not None:
+            return known
+        found = _found(node, bytes(chosen.spec), name, "object", f"MachineProfile {name}: spec")
+        if not found.problem:
+            found = self._known[name, arch_of(node)] = self._shared(found)
+        return found
+
+    def _shared(self, found: Found) -> Found:
+        """Thousands of nodes with profiles of their own are few machines to the engine, if they are equal."""
+        digest = found.machine.name.rpartition("-")[2]
+        known = self._machines.setdefault(digest, found.machine)
+        same = msgspec.structs.replace(found.machine, name=known.name) == known
+        return msgspec.structs.replace(found, machine=known) if same else found
 
 
 def milliwatts(found: Found) -> int | None:
@@ -146,7 +145,7 @@ def published(
 
 def _found(node: objects.Node, text: bytes, name: str, by: Literal["object", "annotation"], field: str) -> Found:
     try:
-        return _machine(node, _read(text, ProfileSpec), name, by)
+        return _machine(node, read(text, ProfileSpec), name, by)
     except InputError as error:
         path = f"{field}{_as_written(error.field)}"
         return Found(unknown_machine(node), by, problem=f"{path}: {error.problem}")
@@ -182,10 +181,3 @@ def _machine(node: objects.Node, spec: ProfileSpec, name: str, by: Literal["obje
     )
     digest = sha256(msgspec.json.encode(entry)).hexdigest()[:6]
     return Found(entry.profile(f"{name or 'annotated'}-{digest}", ""), by, spec.cap_w)
-
-
-def _read(text: bytes, form: type[Read]) -> Read:
-    try:
-        return msgspec.json.decode(text, type=form)
-    except msgspec.DecodeError as error:
-        raise InputError("", str(error)) from None

@@ -1,14 +1,14 @@
 """Pods made from one template are read once.
 
 Owns what was read, by what pods of one template have in common. Equal pods get the very same requirements, which the
-engine recognises at once. What depends on more than the pod itself (volumes, other pods) is read each time.
+engine recognises at once. What depends on more than the pod itself (volumes, labels of namespaces) is read each time.
 """
 
 from typing import Final
 
 import msgspec
 
-from wattloom.kubernetes.objects import Pod
+from wattloom.kubernetes.objects import Affinity, Pod
 from wattloom.kubernetes.pods import found_of, function_of, task_id, task_of
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.world import World
@@ -28,7 +28,7 @@ class Templates:
     def waiting(self, pod: Pod) -> Task | Unsupported:
         """`pods.task_of`, cheaper."""
         spec, meta = pod.spec, pod.metadata
-        if spec.volumes or spec.affinity is not None:
+        if spec.volumes or _looks_at_namespaces(spec.affinity):
             return task_of(pod, self._world)
         key = b"w" + self._encode((meta.namespace, spec, meta.labels, meta.annotations))
         known = self._known.get(key)
@@ -39,9 +39,9 @@ class Templates:
     def found(self, pod: Pod) -> Task:
         """`pods.found_of`, cheaper."""
         spec, meta, status = pod.spec, pod.metadata, pod.status
-        if spec.affinity is not None:
+        if _looks_at_namespaces(spec.affinity):
             return found_of(pod, self._world)
-        asks = (spec.containers, spec.init_containers, spec.overhead, spec.resources, spec.priority)
+        asks = (spec.containers, spec.init_containers, spec.overhead, spec.resources, spec.priority, spec.affinity)
         has = (status.container_statuses, status.init_container_statuses, status.allocated_resources, status.resources)
         key = b"f" + self._encode((meta.namespace, asks, has, status.conditions, meta.labels, meta.annotations))
         known = self._known.get(key)
@@ -55,6 +55,14 @@ class Templates:
             self._known.clear()
         self._known[key] = task
         return task
+
+
+def _looks_at_namespaces(affinity: Affinity | None) -> bool:
+    """Whether what it means depends on the labels of namespaces."""
+    if affinity is None:
+        return False
+    kinds = (affinity.pod_affinity, affinity.pod_anti_affinity)
+    return any(term.namespace_selector is not None for kind in kinds if kind is not None for term in kind.required)
 
 
 def _of(template: Task, pod: Pod) -> Task:

@@ -93,4 +93,4 @@ def _figures(measured: Measured) -> dict[str, Any]:
         known = {"joules": None, "spread": None, "provenance": None, "problem": energy.reason}
     rest = msgspec.to_builtins(measured)
     del rest["energy"]
-    return {**known, "watts": measured.watts, **rest}
+    return {**known, "too_short": measured.too_short, "watts": measured.watts, **rest}

@@ -46,6 +46,11 @@ class Measured(msgspec.Struct, frozen=True):
     quantity: Quantity
 
     @property
+    def too_short(self) -> bool:
+        """For this meter to tell: the spread is larger than the joules."""
+        return isinstance(self.energy, Energy) and self.energy.spread > self.energy.joules
+
+    @property
     def watts(self) -> float | None:
         """Mean power of the stretch's own joules."""
         known = isinstance(self.energy, Energy) and self.seconds > 0.0

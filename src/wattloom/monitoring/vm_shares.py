@@ -32,14 +32,11 @@ class VmShares:
         self._written: dict[str, int] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+            self._lock = _locked(folder / LOCK)
+        except BlockingIOError:
+            raise InputError("vms", f"another export writes into {folder} already") from None
         except OSError as problem:
             raise InputError("vms", f"{folder} cannot be used: {problem.strerror or problem}") from problem
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise InputError("vms", f"another export writes into {folder} already") from None
 
     def write(self, joules: dict[str, float], time_s: float, unix_s: float) -> list[str]:
         """Cumulative joules of every guest there is. Guests that are gone lose their files. What went wrong, in words:
@@ -66,6 +63,8 @@ class VmShares:
         for guest in list(self._written):
             self._remove(guest)
         if self._lock >= 0:
+            with suppress(OSError):
+                (self._folder / LOCK).unlink()
             os.close(self._lock)
             self._lock = -1
 
@@ -86,6 +85,21 @@ class VmShares:
         shutil.rmtree((folder / COUNTER).parent, ignore_errors=True)
         with suppress(OSError):
             (folder / FILE).unlink()
+
+
+def _locked(path: Path) -> int:
+    """The file, open and held. Who held it before may have removed it since it was opened: then once more."""
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), path.stat()):
+                return lock
+        os.close(lock)
 
 
 def folder_name(guest: str) -> str:

@@ -58,6 +58,7 @@ class View:
         self._among: int = EVERY
         self._runs_on: dict[int, list[tuple[NodeClass, float]]] = {}
         self._runs_on_at: int = -1
+        self._fastest: dict[int, float] = {}
         self._outlooks: Final = outlooks
         self.readings: Final = readings
         """What meters last said."""
@@ -189,6 +190,7 @@ class View:
         if found is None or self._runs_on_at != self._index.changes:
             if self._runs_on_at != self._index.changes:
                 self._runs_on.clear()
+                self._fastest.clear()
                 self._runs_on_at = self._index.changes
             found = self._outlooks.alone(shape, self.classes())
             self._runs_on[shape.index] = found
@@ -196,7 +198,11 @@ class View:
 
     def fastest(self, shape: Shape) -> float:
         """The shape's least seconds alone on any class of this cluster; inf if unknown."""
-        return min((seconds for _, seconds in self.runs_on(shape)), default=inf)
+        found = self._fastest.get(shape.index) if self._runs_on_at == self._index.changes else None
+        if found is None:
+            found = min((seconds for _, seconds in self.runs_on(shape)), default=inf)
+            self._fastest[shape.index] = found
+        return found
 
     def why_none(self, shape: Shape) -> Reason:
         """Why no site can take this shape now, in one word."""

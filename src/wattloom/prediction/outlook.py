@@ -72,6 +72,7 @@ class Outlooks:
         self.intensities: Final = intensities or Intensities()
         self.terms: Final = terms
         self._never: dict[int, dict[int, Reason | None]] = {}
+        self._usable: dict[int, dict[int, tuple[Variant, ...]]] = {}
         self._seen: dict[int, dict[int, Outlook | Reason]] = {}
 
     def at(self, shape: Shape, site: Site) -> Outlook | Reason:
@@ -113,6 +114,17 @@ class Outlooks:
             known[cls.index] = fit.never(shape, cls, self.terms)
         return known[cls.index]
 
+    def _usable_variants(self, shape: Shape, cls: NodeClass) -> tuple[Variant, ...]:
+        known = self._usable.get(shape.index)
+        if known is None or len(known) > MOST_CLASSES:
+            known = {}
+            self._usable[shape.index] = known
+        found = known.get(cls.index)
+        if found is None:
+            found = fit.usable_variants(shape, cls)
+            known[cls.index] = found
+        return found
+
     def alone(self, shape: Shape, classes: list[NodeClass]) -> list[tuple[NodeClass, float]]:
         """The classes that could take the shape when empty, and its least seconds there; inf if unknown."""
         found: list[tuple[NodeClass, float]] = []
@@ -135,13 +147,14 @@ class Outlooks:
         """No task of this shape is left."""
         self._seen.pop(shape.index, None)
         self._never.pop(shape.index, None)
+        self._usable.pop(shape.index, None)
 
     def _look(self, shape: Shape, site: Site) -> Outlook | Reason:
         refusal = self.never(shape, site)
         if refusal is not None:
             return refusal
         best: Outlook | None = None
-        for variant in fit.usable_variants(shape, site.cls):
+        for variant in self._usable_variants(shape, site.cls):
             refusal = fit.now(shape, variant, site, self.terms)
             if refusal is not None:
                 continue

@@ -93,9 +93,8 @@ def power_between(samples: Sequence[Sample], begin: float, end: float) -> Power 
         return Unknown("the meter's count broke off")
     steps = between(inside)
     if len(steps) < LEAST_INTERVALS:
-        return Unknown(
-            f"the meter gave {len(inside)} readings in {end - begin:.1f} s; {LEAST_INTERVALS + 1} are needed"
-        )
+        count = "1 reading" if len(inside) == 1 else f"{len(inside)} readings"
+        return Unknown(f"the meter gave {count} in {end - begin:.1f} s; {LEAST_INTERVALS + 1} are needed")
     first, last = inside[0], inside[-1]
     seconds = last.time - first.time
     mean = (last.joules - first.joules) / seconds

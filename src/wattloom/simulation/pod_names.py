@@ -22,7 +22,7 @@ def task_meant(path: Path, name: str) -> tuple[Path, str]:
     older = path.with_name(f"{path.name}.1")
     if not path.exists() and older.exists():  # its writer was ended just when a new one was to take the name
         path, older = older, path
-    if not path.exists() or Log(path).header.backend != BACKEND or "/" not in name:
+    if "/" not in name or not path.exists() or Log(path).header.backend != BACKEND:
         return path, name
     task, decided = _last_of(path, name)
     if not decided and older.exists():

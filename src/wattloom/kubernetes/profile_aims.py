@@ -1,0 +1,89 @@
+"""For which nodes a `MachineProfile` is: the one it names, or those with certain labels.
+
+Owns the choice among profiles, and that it is cheap with thousands of them: profiles are found by the node's name and
+by its labels, not looked through. What else stands in a profile is `profiles`' business.
+"""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from wattloom.cluster.matching import selects
+from wattloom.errors import InputError
+from wattloom.kubernetes import objects
+from wattloom.kubernetes.selectors import expressions
+from wattloom.workload.where import Expression
+
+Read = TypeVar("Read")
+
+
+class _Aim(msgspec.Struct, frozen=True, rename="camel"):
+    """Readable even where the rest of a profile is not."""
+
+    node_name: str = ""
+    selector: objects.LabelSelector | None = None
+
+
+class _Selecting(msgspec.Struct, frozen=True, gc=False):
+    """A profile for all nodes with certain labels."""
+
+    wanted: tuple[Expression, ...]
+    turn: int
+    profile: objects.MachineProfile
+
+
+class Aims:
+    """Profiles, added in the order in which the first of equals counts."""
+
+    def __init__(self) -> None:
+        self._named: Final[dict[str, objects.MachineProfile]] = {}
+        self._by_label: Final[dict[tuple[str, str], list[_Selecting]]] = {}
+        """By one label that the node must have."""
+        self._others: Final[list[_Selecting]] = []
+        self._added = 0
+
+    def add(self, profile: objects.MachineProfile) -> None:
+        """InputError if it cannot be read which nodes it is for. A selector without conditions selects nothing."""
+        aim = read(bytes(profile.spec), _Aim)
+        if aim.node_name:
+            self._named.setdefault(aim.node_name, profile)
+            return
+        wanted = expressions(aim.selector)
+        if wanted:
+            self._added += 1
+            must = next(((one.key, one.values[0]) for one in wanted if _is_one_value(one)), None)
+            where = self._others if must is None else self._by_label.setdefault(must, [])
+            where.append(_Selecting(wanted, self._added, profile))
+
+    def at(self, node: objects.Node) -> objects.MachineProfile | None:
+        """The one that names the node, else the one whose selector has the most conditions, else the first."""
+        meta = node.metadata
+        named = self._named.get(meta.name)
+        if named is not None:
+            return named
+        best: _Selecting | None = None
+        for label in meta.labels.items():
+            best = _better(best, self._by_label.get(label, ()), meta.labels)
+        best = _better(best, self._others, meta.labels)
+        return None if best is None else best.profile
+
+
+def read(text: bytes, form: type[Read]) -> Read:
+    try:
+        return msgspec.json.decode(text, type=form)
+    except msgspec.DecodeError as error:
+        raise InputError("", str(error)) from None
+
+
+def _is_one_value(one: Expression) -> bool:
+    return one.operator == "In" and len(one.values) == 1
+
+
+def _better(
+    best: _Selecting | None, among: "list[_Selecting] | tuple[_Selecting, ...]", labels: dict[str, str]
+) -> _Selecting | None:
+    for each in among:
+        rank = -len(each.wanted), each.turn
+        if (best is None or rank < (-len(best.wanted), best.turn)) and selects(each.wanted, labels):
+            best = each
+    return best

@@ -1,0 +1,82 @@
+"""The how-to page, typed as it stands, on a real API server: every command of it works."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.kubernetes.conftest import programs_or_skip
+
+from wattloom.testing.kubernetes import ControlPlane, binaries, eventually
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/schedule-on-kubernetes.md"
+FOREVER = ("wattloom kubernetes scheduler", "port-forward")
+"""Commands that go on until they are ended. A port-forward needs a node that is not played."""
+
+
+class Terminal:
+    """A shell with `kubectl` and `wattloom`, in a folder of its own."""
+
+    def __init__(self, plane: ControlPlane, folder: Path) -> None:
+        (folder / "bin").mkdir(parents=True)
+        (folder / "bin/kubectl").symlink_to(binaries(["kubectl"])["kubectl"])
+        wattloom = folder / "bin/wattloom"
+        wattloom.write_text(f'#!/bin/sh\nexec {sys.executable} -m wattloom.cli.main "$@"\n')
+        wattloom.chmod(0o755)
+        self._folder = folder
+        self._env = os.environ | {
+            "KUBECONFIG": str(plane.kubeconfig),
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "HOME": str(folder),
+        }
+
+    def type(self, text: str) -> str:
+        command = ["bash", "-euo", "pipefail", "-c", text]
+        done = subprocess.run(command, cwd=self._folder, env=self._env, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def begin(self, text: str) -> "subprocess.Popen[bytes]":
+        log = (self._folder / "said").open("wb")
+        with log:
+            return subprocess.Popen(
+                ["bash", "-c", f"exec {text}"], cwd=self._folder, env=self._env, stdout=log, stderr=log
+            )
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```(?:bash|sh)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def test_the_page_can_be_typed_from_its_beginning_to_its_end(
+    make_plane: Callable[..., ControlPlane], tmp_path: Path
+) -> None:
+    programs_or_skip("kubectl")
+    if shutil.which("bash") is None:
+        pytest.skip("BASH IS MISSING: install it (Debian: apt-get install bash)")
+    terminal = Terminal(make_plane(kwok=True), tmp_path / "terminal")
+    said, started = [], []
+    try:
+        for block in blocks():
+            lasting = [line for line in block.splitlines() if any(words in line for words in FOREVER)]
+            if not any("port-forward" in line for line in lasting):
+                rest = "".join(f"{line}\n" for line in block.splitlines() if line not in lasting)
+                started += [terminal.begin(line) for line in lasting]
+                said.append(terminal.type(rest))
+            if "schedulerName: wattloom" in block:
+                eventually(lambda: "Scheduled" in terminal.type("kubectl describe pod web-0"), 60)
+                said.append(terminal.type("kubectl describe pod web-0"))
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait(60)
+    text = " ".join("\n".join(said).split())
+    sample = re.search(r"Normal  Scheduled  (.*?)\n```", PAGE.read_text(), re.DOTALL)
+    assert sample is not None
+    assert " ".join(sample[1].split()) in text
+    assert text.count("sent default/web-0#") == 2
+    assert "would have been spread" in text

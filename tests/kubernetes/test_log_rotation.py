@@ -1,0 +1,280 @@
+"""A scheduler's log that is full gives way to a new one: nothing is decided otherwise, and all can be explained."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.kubernetes.conftest import programs_or_skip
+from tests.kubernetes.running import Running, all_bound, nodes, nodes_of, pods, scheduling
+
+from wattloom.cli.main import cli
+from wattloom.cluster.node import Node
+from wattloom.cluster.profile import MachineProfile
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.decision_log import DecisionLog
+from wattloom.kubernetes.log_rotation import rotate
+from wattloom.kubernetes.options import usable_policy
+from wattloom.kubernetes.present_state import present_state
+from wattloom.scheduling import events as ev
+from wattloom.scheduling.instructions import AnyInstruction, Place
+from wattloom.scheduling.log import Log
+from wattloom.scheduling.state import Stage
+from wattloom.simulation.fold import Fold
+from wattloom.testing.kubernetes import Api, ControlPlane, eventually
+from wattloom.testing.kubernetes.fleet import add_namespace, clear
+from wattloom.workload.function import Function
+from wattloom.workload.requirements import Requirements
+from wattloom.workload.task import Task
+
+POLICY = "least-joules"
+_numbers = count(1)
+
+
+class Bench:
+    """An engine with a log, without a cluster."""
+
+    def __init__(self, folder: Path) -> None:
+        self.time = 100.0
+        self._runner = asyncio.Runner()
+        self.log = DecisionLog(folder / "decisions.log", POLICY, "here")
+        self.given: list[AnyInstruction] = []
+        self.deciding = Deciding(usable_policy(POLICY), self.given.append, log=self.log.writer, clock=lambda: self.time)
+        machine = MachineProfile(name="m", arch="amd64", cores=4, threads=4, memory=1 << 34, watts=((0, 50), (4, 90)))
+        self.tell(ev.MachineDefined(self.deciding.now, machine))
+        for name in ("a", "b"):
+            self.tell(ev.NodeJoined(self.deciding.now, Node(name, "m", 4.0, 1 << 34, resources={"pods": 10})))
+
+    def tell(self, event: ev.AnyEvent) -> None:
+        async def told() -> bool:
+            return self.deciding.tell(event)
+
+        assert self._runner.run(told()), event
+
+    def submit(self, name: str, cpu: float = 1.0) -> str:
+        """The node that it is given; empty: none."""
+        if "f" not in self.deciding.engine.ledger.functions:
+            self.tell(ev.FunctionDefined(self.deciding.now, Function("f")))
+        needs = Requirements(cpu=cpu, resources=(("pods", 1),))
+        self.tell(ev.TaskSubmitted(self.deciding.now, Task(id=name, function="f", requirements=needs)))
+        return self.node_of(name)
+
+    def node_of(self, name: str) -> str:
+        return self.deciding.engine.ledger.tasks[name].node
+
+    def rotate(self) -> None:
+        async def rotated() -> None:
+            rotate(self.log, self.deciding, usable_policy(POLICY))
+
+        self._runner.run(rotated())
+
+    def close(self) -> None:
+        self.deciding.stop()
+        self.log.close()
+        self._runner.close()
+
+    def folded(self) -> Fold:
+        """The log told to a fresh engine."""
+        self.log.flush()
+        fold = Fold(Log(self.log.path), usable_policy(POLICY))
+        for _ in fold.records():
+            pass
+        return fold
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.close()
+
+
+def test_the_engine_knows_after_it_what_it_knew_before(bench: Bench) -> None:
+    for number in range(5):
+        assert bench.submit(f"n/t{number}#1")
+    bench.tell(ev.TaskStarted(bench.deciding.now, "n/t0#1", 1))
+    bench.tell(ev.TaskStarted(bench.deciding.now, "n/t1#1", 1))
+    bench.tell(ev.TaskLeaving(bench.deciding.now, "n/t1#1"))
+    bench.tell(ev.InstructionFailed(bench.deciding.now, "place", "n/t2#1", 1, message="refused"))
+    assert not bench.submit("n/big#1", cpu=4.0)
+    before = present_state(bench.deciding.engine, bench.deciding.now)
+    bench.time += 50.0
+    bench.rotate()
+    after = present_state(bench.deciding.engine, bench.deciding.now)
+    assert bench.deciding.refused == 0
+    told = {event.task.id: event for event in before if isinstance(event, ev.TaskFound)}
+    assert {event.task.id: event for event in after if isinstance(event, ev.TaskFound)}.items() >= told.items()
+    waiting = [event for event in after if isinstance(event, ev.TaskSubmitted)]
+    assert [event.task.id for event in waiting] == ["n/big#1"]
+    assert waiting[0].time < 1.0, "it has waited since it was submitted"
+
+
+def test_bindings_under_way_go_on_as_if_nothing_had_been(bench: Bench) -> None:
+    for name in ("n/comes#1", "n/fails#1", "n/ends#1"):
+        bench.submit(name)
+    bench.tell(ev.TaskStarted(bench.deciding.now, "n/ends#1", 1))
+    bench.rotate()
+    bench.tell(ev.TaskStarted(bench.deciding.now, "n/comes#1", 1))
+    bench.tell(ev.InstructionFailed(bench.deciding.now, "place", "n/fails#1", 1, message="refused"))
+    bench.tell(ev.TaskFinished(bench.deciding.now, "n/ends#1", 1, 3.0))
+    records = bench.deciding.engine.ledger.tasks
+    assert {name: records[name].stage for name in records} == {
+        "n/comes#1": Stage.RUNNING,
+        "n/fails#1": Stage.BACKING_OFF,
+    }
+    bench.time += 10.0
+    bench.tell(ev.Tick(bench.deciding.now))
+    placed = bench.given[-1]
+    assert isinstance(placed, Place)
+    assert (placed.task, placed.attempt) == ("n/fails#1", 2)
+
+
+def test_a_new_log_leads_to_the_decisions_in_it_without_the_old_one(bench: Bench) -> None:
+    for number in range(12):
+        bench.submit(f"n/t{number}#1")
+    bench.rotate()
+    for number in range(4):
+        bench.tell(ev.TaskStarted(bench.deciding.now, f"n/t{number}#1", 1))
+        bench.tell(ev.TaskFinished(bench.deciding.now, f"n/t{number}#1", 1, 5.0))
+    assert bench.submit("n/new#1", cpu=0.5) or True
+    assert bench.folded().same
+    (bench.log.path.with_name("decisions.log.1")).unlink()
+    fold = bench.folded()
+    assert fold.same
+    assert {name: each.node for name, each in fold.engine.ledger.tasks.items()} == {
+        name: each.node for name, each in bench.deciding.engine.ledger.tasks.items()
+    }
+
+
+def test_what_was_learned_of_run_times_is_kept(bench: Bench) -> None:
+    for number in range(4):
+        node = bench.submit(f"n/t{number}#1")
+        bench.tell(ev.TaskStarted(bench.deciding.now, f"n/t{number}#1", 1))
+        bench.tell(ev.TaskFinished(bench.deciding.now, f"n/t{number}#1", 1, 7.0))
+    assert node
+    bench.rotate()
+    bench.submit("n/next#1")
+    outlook = bench.deciding.engine.ledger.tasks["n/next#1"].outlook
+    assert outlook is not None
+    assert outlook.seconds == pytest.approx(7.0)
+
+
+def test_a_log_is_full_by_what_came_after_its_beginning(bench: Bench) -> None:
+    """With a limit below what a log must begin with it would give way every second."""
+    assert not bench.log.is_full
+    bench.log._most = 10
+    assert bench.log.is_full
+    bench.rotate()
+    assert not bench.log.is_full
+    for number in range(30):
+        bench.submit(f"n/t{number}#1", cpu=0.1)
+    assert bench.log.is_full
+
+
+@pytest.mark.parametrize("killed", ["while the new one is written", "between the two names"])
+def test_killed_in_the_middle_everything_can_be_read_and_the_next_life_begins(
+    killed: str, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.submit("n/one#1")
+    bench.log.flush()
+    replace = Path.replace
+    names = iter(["decisions.log.1"] if killed.startswith("between") else [])
+
+    def dies(self: Path, target: Path) -> Path:
+        if target.name != next(names, ""):
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", dies)
+    with pytest.raises(KeyboardInterrupt):
+        bench.rotate()
+    monkeypatch.setattr(Path, "replace", replace)
+    there = {path.name for path in tmp_path.iterdir()}
+    assert ("decisions.log" in there) is killed.startswith("while")
+    assert explained("n/one", bench.log.path)["decisions"][0]["node"] == bench.node_of("n/one#1")
+    again = DecisionLog(bench.log.path, POLICY, "here")
+    again.close()
+    assert Log(again.path).header.policy == POLICY
+    assert {path.name for path in tmp_path.iterdir()} == {"decisions.log", "decisions.log.1"}
+    assert explained("n/one", bench.log.path)["same_decisions"]
+
+
+def test_a_log_that_cannot_be_begun_leaves_the_old_one_going(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (bench.log.path.with_name("decisions.log.new")).mkdir()
+    bench.rotate()
+    bench.submit("n/one#1")
+    assert "cannot be written" in caplog.text
+    assert bench.folded().same
+    assert explained("n/one", bench.log.path)["decisions"]
+
+
+def explained(pod: str, log: Path) -> dict[str, list[dict[str, str]]]:
+    result = CliRunner().invoke(cli, ["why", pod, "--log", str(log), "--json"])
+    assert result.exit_code == 0, result.output
+    found: dict[str, list[dict[str, str]]] = json.loads(result.output)
+    return found
+
+
+# -- on a real API server ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    programs_or_skip("etcd", "kube-apiserver")
+    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
+        yield plane
+
+
+@pytest.fixture
+def api(plane: ControlPlane) -> Iterator[Api]:
+    clear(plane.api)
+    yield plane.api
+    clear(plane.api)
+
+
+def rotate_now(running: Running) -> None:
+    scheduler = running.scheduler
+    log = scheduler.log
+    assert log is not None
+    running.call(lambda: rotate(log, scheduler.deciding, usable_policy(POLICY)))
+
+
+def test_in_a_burst_no_binding_is_lost_and_why_finds_each_pod_in_one_of_the_two(
+    plane: ControlPlane, api: Api, tmp_path: Path
+) -> None:
+    space = add_namespace(api, f"rotation-{next(_numbers)}")
+    nodes(api, *(f"n{number}" for number in range(8)), cpu="8")
+    with scheduling(plane, log=tmp_path / "decisions.log") as running:
+        for turn in range(5):
+            pods(api, space, *(f"p{turn}-{number}" for number in range(30)), cpu="100m")
+            rotate_now(running)
+        pods(api, space, "first", cpu="100m")
+        where = all_bound(api, space)
+        pods(api, space, "big", cpu="64")
+        eventually(lambda: running.scheduler.conditions.written == 1)
+        rotate_now(running)
+        pods(api, space, "last", cpu="100m")
+        where["last"] = eventually(lambda: nodes_of(api, space)["last"])
+    log = tmp_path / "decisions.log"
+    assert {path.name for path in tmp_path.iterdir()} == {"decisions.log", "decisions.log.1"}
+    for pod in ("first", "last"):
+        found = explained(f"{space}/{pod}", log)
+        assert found["same_decisions"], pod
+        assert found["decisions"][-1]["node"] == where[pod]
+    assert explained(f"{space}/big", log)["waiting"]
+
+
+def test_the_size_that_the_command_is_given_is_kept(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
+    space = add_namespace(api, f"rotation-{next(_numbers)}")
+    nodes(api, "n1", "n2", cpu="64")
+    with scheduling(plane, log=tmp_path / "decisions.log", log_size=40_000):
+        for turn in range(4):
+            pods(api, space, *(f"p{turn}-{number}" for number in range(50)), cpu="10m")
+            all_bound(api, space)
+            eventually(lambda: (tmp_path / "decisions.log").stat().st_size > 0)
+        eventually(lambda: (tmp_path / "decisions.log.1").exists(), 10)

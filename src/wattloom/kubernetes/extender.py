@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from wattloom.errors import InputError, WattloomError
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.errors import ApiError, Forbidden
@@ -177,4 +178,4 @@ def run(target: Target, options: Options, encryption: ssl.SSLContext | None = No
             loop.add_signal_handler(number, extender.stop)
         await extender.run()
 
-    asyncio.run(live())
+    event_loop.run(live())

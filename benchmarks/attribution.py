@@ -43,7 +43,7 @@ def main() -> None:
             told[cpu_s, workers] = found
             rows.append({"calls of": text(cpu_s), "workers": workers} | row(found))
             print(f"{rows[-1]}", file=sys.stderr, flush=True)
-    for name, (changed, mixes) in {} if arguments.quick else CHANGED.items():
+    for name, (changed, mixes) in {} if arguments.quick or arguments.usual else CHANGED.items():
         conditions = Conditions(**({"background": USUAL.background} | changed))
         for cpu_s in (0.002, 0.2):
             found = measured(plan(cpu_s, 2, arguments, mixes), conditions)
@@ -55,6 +55,7 @@ def main() -> None:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--quick", action="store_true", help="two runs instead of 28, in about a minute")
+    made.add_argument("--usual", action="store_true", help="only the usual conditions: 12 runs, in about 7 minutes")
     made.add_argument(
         "--seconds", type=float, default=12.0, help="CPU time on each core in a run; 5 times that for calls of 2 s"
     )

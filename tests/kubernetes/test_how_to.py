@@ -32,6 +32,7 @@ class Terminal:
             "KUBECONFIG": str(plane.kubeconfig),
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "HOME": str(folder),
+            "COLUMNS": "120",
         }
 
     def type(self, text: str) -> str:

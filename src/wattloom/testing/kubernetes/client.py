@@ -6,6 +6,7 @@ On purpose not the product's client: what tests make and look at must not lean o
 import ssl
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,6 +21,8 @@ Answer = TypeVar("Answer")
 MERGE: Final = "application/merge-patch+json"
 THREADS: Final = 8
 PAGE: Final = 500
+FRESH_S: Final = 2.0
+"""So long a connection may wait for its next use."""
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -51,7 +54,7 @@ class Api:
         self._context = ssl.create_default_context(cafile=str(access.authority))
         if access.certificate is not None:
             self._context.load_cert_chain(access.certificate.certificate, access.certificate.key)
-        self._idle: list[HTTPSConnection] = []
+        self._idle: list[tuple[float, HTTPSConnection]] = []
 
     def get(self, path: str) -> Any:
         return self.request("GET", path)
@@ -109,8 +112,9 @@ class Api:
 
     def close(self) -> None:
         """Close the connections that nobody uses at this moment."""
-        while (connection := self._kept()) is not None:
-            connection.close()
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
+                self._idle.pop()[1].close()
 
     def __del__(self) -> None:
         if hasattr(self, "_idle"):
@@ -142,15 +146,20 @@ class Api:
         except BaseException:
             connection.close()
             raise
-        self._idle.append(connection)
+        self._idle.append((monotonic(), connection))
         return answer
 
     def _kept(self) -> HTTPSConnection | None:
-        # One step for the interpreter, so two threads never get the same one.
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return None
+        """One that was used a moment ago: those that have waited may have been closed by the server."""
+        while True:
+            # One step for the interpreter, so two threads never get the same one.
+            try:
+                used, connection = self._idle.pop()
+            except IndexError:
+                return None
+            if monotonic() - used < FRESH_S:
+                return connection
+            connection.close()
 
     def _fresh(self) -> HTTPSConnection:
         access = self.access

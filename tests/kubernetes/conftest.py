@@ -8,8 +8,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.kubernetes.running import Running, scheduling
 
-from wattloom.testing.kubernetes import BinariesMissing, ControlPlane, binaries
+from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries
 from wattloom.testing.kubernetes.fleet import add_namespace, clear
 
 _numbers = count(1)
@@ -59,3 +60,35 @@ def make_plane(tmp_path: Path) -> Iterator[Callable[..., ControlPlane]]:
     yield make
     for plane in planes:
         plane.stop()
+
+
+# -- for the tests of the scheduler ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd and kube-apiserver for the tests of one module. Without kwok: pods stay as the scheduler leaves them."""
+    programs_or_skip("etcd", "kube-apiserver")
+    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
+        yield plane
+
+
+@pytest.fixture
+def api(plane: ControlPlane) -> Iterator[Api]:
+    """Its API, without any node or pod before and after the test."""
+    clear(plane.api)
+    yield plane.api
+    clear(plane.api)
+
+
+@pytest.fixture
+def space(api: Api) -> str:
+    """A namespace that no other test has."""
+    return add_namespace(api, f"space-{next(_numbers)}")
+
+
+@pytest.fixture
+def running(plane: ControlPlane, api: Api) -> Iterator[Running]:
+    """A scheduler that decides."""
+    with scheduling(plane) as running:
+        yield running

@@ -7,11 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
 from threading import Thread
 from typing import Any
 
-import pytest
 from tests.kubernetes.running import (
     CURVE,
     PROFILE,
@@ -28,39 +26,10 @@ from wattloom.kubernetes.binding import Outcome
 from wattloom.kubernetes.manifests import manifest
 from wattloom.kubernetes.options import Options
 from wattloom.kubernetes.pod_entry import At
-from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, Part, binaries, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
+from wattloom.testing.kubernetes import Api, ControlPlane, Part, eventually
+from wattloom.testing.kubernetes.fleet import add_namespace
 
-_numbers = count(1)
 BURST = 300
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    try:
-        binaries(["etcd", "kube-apiserver"])
-    except BinariesMissing as missing:
-        pytest.skip(f"KUBERNETES IS MISSING: {missing}")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
-
-
-@pytest.fixture
-def space(api: Api) -> str:
-    return add_namespace(api, f"fault-{next(_numbers)}")
-
-
-@pytest.fixture
-def running(plane: ControlPlane, api: Api) -> Iterator[Running]:
-    with scheduling(plane) as running:
-        yield running
 
 
 @contextmanager

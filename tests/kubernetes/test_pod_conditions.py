@@ -1,43 +1,11 @@
 """The condition on pods that wait: as kube-scheduler writes it, and never on a pod that is bound."""
 
 import time
-from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
-import pytest
-from tests.kubernetes.conftest import programs_or_skip
-from tests.kubernetes.running import Running, nodes, nodes_of, pods, scheduling, told
+from tests.kubernetes.running import Running, nodes, nodes_of, pods, told
 
-from wattloom.testing.kubernetes import Api, ControlPlane, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
-
-_numbers = count(1)
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    programs_or_skip("etcd", "kube-apiserver")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
-
-
-@pytest.fixture
-def space(api: Api) -> str:
-    return add_namespace(api, f"condition-{next(_numbers)}")
-
-
-@pytest.fixture
-def running(plane: ControlPlane, api: Api) -> Iterator[Running]:
-    with scheduling(plane) as running:
-        yield running
+from wattloom.testing.kubernetes import Api, eventually
 
 
 def condition(api: Api, space: str, pod: str) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 import re
 import time
-from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
 import pytest
@@ -24,39 +22,7 @@ from tests.kubernetes.running import (
 from wattloom.errors import InputError
 from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.pod_entry import At
-from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
-
-_numbers = count(1)
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """Without kwok: pods stay as the scheduler leaves them."""
-    try:
-        binaries(["etcd", "kube-apiserver"])
-    except BinariesMissing as missing:
-        pytest.skip(f"KUBERNETES IS MISSING: {missing}")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
-
-
-@pytest.fixture
-def space(api: Api) -> str:
-    return add_namespace(api, f"space-{next(_numbers)}")
-
-
-@pytest.fixture
-def running(plane: ControlPlane, api: Api) -> Iterator[Running]:
-    with scheduling(plane) as running:
-        yield running
+from wattloom.testing.kubernetes import Api, ControlPlane, eventually
 
 
 def waits(running: Running, pod: str) -> bool:

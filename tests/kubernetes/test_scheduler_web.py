@@ -4,7 +4,6 @@ import asyncio
 import re
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,28 +17,11 @@ from wattloom.errors import InputError
 from wattloom.kubernetes.health import Answered, Asked, WebServer, parse_address
 from wattloom.kubernetes.metrics import METRICS
 from wattloom.kubernetes.options import Options
-from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
+from wattloom.testing.kubernetes import Api, ControlPlane, eventually
+from wattloom.testing.kubernetes.fleet import add_namespace
 
 WHY = (sys.executable, "-m", "wattloom.cli.main", "why", "--json")
 RUNS = {"annotations": {"wattloom.dev/runtime-seconds": "10"}}
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    try:
-        binaries(["etcd", "kube-apiserver"])
-    except BinariesMissing as missing:
-        pytest.skip(f"KUBERNETES IS MISSING: {missing}")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
 
 
 def port_of(running: Running) -> int:

@@ -122,11 +122,6 @@ class Account:
             self._gone.append(gone)
         return gone
 
-    @property
-    def learning(self) -> bool:
-        """Whether what runs now is not told apart well yet, and could be."""
-        return self._pricing.learning({one.running[1] for one in self._workers.values() if one.running is not None})
-
     # -- the interval --------------------------------------------------------------------------------------------
 
     def sample(self, now: float) -> Usage:

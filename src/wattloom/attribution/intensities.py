@@ -108,11 +108,6 @@ class Intensities:
         at = self._at.get(name)
         return 1.0 if at is None else 1.0 + self._x[at]
 
-    def doubt(self, name: str) -> float:
-        """How far that may be off, relative, as one standard deviation."""
-        at = self._at.get(name)
-        return self._differ if at is None else sqrt(max(self._p[at][at], 0.0)) / (1.0 + self._x[at])
-
     # -- looks -----------------------------------------------------------------------------------------------------
 
     def look(self, seconds: float, meter_j: float, spread_j: float, cpu: dict[str, float], tick_s: float) -> None:

@@ -21,8 +21,6 @@ LAG_S: Final = 0.01
 """How much later than the work a meter may show it: what was drawn before counts for so much of an interval."""
 BEYOND: Final = 2.0
 """A relative error larger than this says no more than this."""
-UNSURE: Final = 0.08
-"""A function of which more than this is open, relative, is still being learned."""
 SAME_FUNCTION: Final = 0.02
 """How far calls of one function are from each other, whatever is learned of it."""
 
@@ -66,11 +64,6 @@ class Pricing:
     def forget_last(self) -> None:
         """What came after it is not known."""
         self._before = Interval()
-
-    def learning(self, functions: set[str]) -> bool:
-        """Whether it is not well known yet what one of these draws, but may become known."""
-        known = self._intensities
-        return known is not None and len(functions) > 1 and any(known.doubt(name) > UNSURE for name in functions)
 
     def prices(self, interval: Interval, workers: list[Worker]) -> Prices:
         """Of a CPU second of each function. The workers have been looked at and weighed."""

@@ -71,8 +71,7 @@ class EnergyDesk:
             usage = self._devices.beside(usage, now)
             self._apart = self._devices.users
         self._read_at = now
-        account = self.account
-        self._pace.was_read(perf_counter() - began, period_s(account.meter), learning=account.learning)
+        self._pace.was_read(perf_counter() - began, period_s(self.account.meter))
         self._soon = now + self._pace.usual_s
         return usage
 
@@ -166,7 +165,7 @@ class EnergyDesk:
         usage = self._sample(now)
         changed = bool(self._waiting or self._seconds or running != self._running)
         self._running = running
-        self.due = now + self._pace.next_s(changed, learning=self.account.learning) if busy else None
+        self.due = now + self._pace.next_s(changed) if busy else None
         self._dozing = self.due is not None and self.due > self._soon
         self._hand_out(usage)
         for reader in self._readers:

@@ -16,6 +16,7 @@ from tests.local.chaos.scripts import Script
 
 import wattloom
 from wattloom.journal.errors import JournalBusy, JournalCorrupt, JournalError
+from wattloom.journal.spool import Spool
 from wattloom.local.errors import ExecutorLost
 
 SOON_S = 10.0
@@ -407,6 +408,14 @@ def test_after_a_full_disk_was_cleared_the_journal_goes_on(small_disk: Path) -> 
         for future in executor.recovered:
             future.exception(timeout=SOON_S)
         assert executor.submit(abs, -1).result(timeout=SOON_S) == 1
+
+
+def test_a_large_argument_never_takes_the_journals_last_room(small_disk: Path) -> None:
+    disk = os.statvfs(small_disk)
+    spool = Spool(small_disk / "spool")
+    with pytest.raises(JournalError, match="disk is full"):
+        spool.write("args", [bytes(disk.f_bavail * disk.f_frsize - 65536)])
+    assert os.statvfs(small_disk).f_bavail * disk.f_frsize > 1_900_000
 
 
 def test_a_large_argument_that_has_no_room_fails_alone(small_disk: Path) -> None:

@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 from wattloom.errors import WattloomError
 
 LEAST_FREE: Final = 256 * 1024
-"""Bytes: when less is free, an I/O error of SQLite means a full disk."""
+"""Bytes: when less is free, an I/O error of SQLite means a full disk; large arguments and results leave this to it."""
 
 
 class JournalError(WattloomError):

@@ -44,6 +44,7 @@ class Spool:
         pieces = _laid_out([memoryview(buffer).cast("B") for buffer in buffers])
         try:
             self._make()
+            self._leave_room(ready, sum(map(len, pieces)))
             with unready.open("wb", buffering=0) as file:
                 size = _write_all(file.fileno(), pieces)
                 if self._sync:
@@ -73,6 +74,12 @@ class Spool:
         for entry in gone:
             entry.unlink(missing_ok=True)
         return len(gone)
+
+    def _leave_room(self, ready: Path, size: int) -> None:
+        """A file that would take the journal's last room is not begun: a commit meanwhile would fail for it."""
+        disk = os.statvfs(self.folder)
+        if disk.f_blocks and size + errors.LEAST_FREE > disk.f_bavail * disk.f_frsize:  # no blocks: it does not say
+            raise errors.full(ready)
 
     def _make(self) -> None:
         if not self._made:

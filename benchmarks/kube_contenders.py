@@ -5,6 +5,7 @@ while one runs the others do not.
 """
 
 import os
+import re
 import ssl
 import sys
 import urllib.error
@@ -22,6 +23,9 @@ from wattloom.testing.kubernetes import ControlPlane, Part
 from wattloom.testing.kubernetes.processes import PartFailed, Process, free_ports
 
 READY_S = 120.0
+CHOSEN = re.compile(r'^wattloom_extender_calls_total\{result="chosen",verb="filter"\} (\S+)', re.M)
+ANSWERED = 0.99
+"""Of all pods: one whose question was lost is placed without us, and that is rare."""
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 PROGRAM = Path(sys.executable).with_name("wattloom")
 """As a user starts it: the command of the environment that runs the benchmark."""
@@ -62,6 +66,9 @@ class Contender(Protocol):
 
     def pids(self) -> list[int]: ...
 
+    def check(self, bound: int) -> None:
+        """Raises where these pods were bound without the part that is measured."""
+
 
 class KubeScheduler:
     """kube-scheduler as it is, with limits on its own requests that do not bind."""
@@ -82,6 +89,9 @@ class KubeScheduler:
     def pids(self) -> list[int]:
         pid = self._plane.pid(Part.SCHEDULER)
         return [] if pid is None else [pid]
+
+    def check(self, bound: int) -> None:
+        """It has no part that could be left out."""
 
 
 class Wattloom:
@@ -117,6 +127,9 @@ class Wattloom:
     def pids(self) -> list[int]:
         return [] if self._process.pid is None else [self._process.pid]
 
+    def check(self, bound: int) -> None:
+        """It has no part that could be left out."""
+
 
 class Extended:
     """kube-scheduler with `wattloom kubernetes extender` beside it, with the configuration that the command prints."""
@@ -127,7 +140,7 @@ class Extended:
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         listen, http = (f"127.0.0.1:{port}" for port in free_ports(2))
-        self._ready = f"http://{http}/readyz"
+        self._ready, self._metrics = f"http://{http}/readyz", f"http://{http}/metrics"
         words: list[str | Path] = [PROGRAM, "kubernetes", "extender", "--kubeconfig", plane.kubeconfig]
         words += ["--listen", listen, "--http", http]
         self._process = Process("extender", words, plane.folder / "logs" / "extender.log")
@@ -145,6 +158,16 @@ class Extended:
 
     def pids(self) -> list[int]:
         return [pid for pid in (self._plane.pid(Part.SCHEDULER), self._process.pid) if pid is not None]
+
+    def check(self, bound: int) -> None:
+        """kube-scheduler goes on without an extender that fails: such a run measures nothing."""
+        with urllib.request.urlopen(self._metrics, timeout=5.0) as answer:
+            chosen = sum(float(count) for count in CHOSEN.findall(answer.read().decode()))
+        if chosen < ANSWERED * bound:
+            raise PartFailed(
+                f"kube-scheduler bound {bound:,} pods, but the extender chose only {chosen:,.0f} times: it was passed "
+                f"over; the logs are {self._plane.log(Part.SCHEDULER)} and {self._process.log}"
+            )
 
 
 def account_of(plane: ControlPlane) -> Path:

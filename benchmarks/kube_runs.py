@@ -75,6 +75,7 @@ class Bench:
                 created = create(self.plane.kubeconfig, path, bodies)
                 self._wait(watcher, pods)
                 costs = self._costs(contender)
+                contender.check(watcher.counts.bound)
             return self._outcome(contender, created, watcher.end(), created.begun, before, costs)
 
     def backlog(self, contender: Contender, pods: int) -> Outcome:
@@ -86,6 +87,7 @@ class Bench:
                 nothing = Cost(0.0, 0.0, 0.0), self._costs(contender)[1]
                 self._wait(watcher, pods)
                 costs = self._costs(contender)
+                contender.check(watcher.counts.bound)
             seen = watcher.end()
             return self._outcome(contender, created, seen, min(seen.bound.values(), default=0.0), nothing, costs)
 
@@ -99,6 +101,7 @@ class Bench:
                 created = create(self.plane.kubeconfig, path, bodies, per_second)
                 self._wait(watcher, pods)
                 costs = self._costs(contender)
+                contender.check(watcher.counts.bound)
             return self._outcome(contender, created, watcher.end(), created.begun, before, costs)
 
     @contextmanager

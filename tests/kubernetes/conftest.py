@@ -3,6 +3,7 @@
 Its programs are found or built (`make kubernetes-binaries`). Without them and without Go the tests are skipped.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.running import Running, scheduling
 
+from wattloom.kubernetes import event_loop
 from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries
 from wattloom.testing.kubernetes.fleet import add_namespace, clear
 
@@ -92,3 +94,13 @@ def running(plane: ControlPlane, api: Api) -> Iterator[Running]:
     """A scheduler that decides."""
     with scheduling(plane) as running:
         yield running
+
+
+@pytest.fixture(params=["uvloop", "asyncio"])
+def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which loop the test runs in; uvloop is part of the development environment, but not on Windows."""
+    if request.param == "asyncio":
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+    elif event_loop.fastest() is None:
+        pytest.skip("uvloop is missing: pip install uvloop")
+    return str(request.param)

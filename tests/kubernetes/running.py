@@ -1,19 +1,19 @@
 """Our scheduler at work on a real API server: in a thread of the test, or as a process of its own."""
 
-import asyncio
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+
+from tests.kubernetes.in_thread import InThread
 
 from wattloom.kubernetes.kubeconfig import target_of
 from wattloom.kubernetes.options import Options
@@ -25,61 +25,27 @@ CHEAP = json.dumps({"cores": 8, "threads": 8, "coresWatts": [[0, 50], [8, 90]], 
 PROFILE = "wattloom.dev/machine-profile"
 
 
-class Running:
+class Running(InThread[Scheduler]):
     """A scheduler in a thread."""
 
-    def __init__(self, kubeconfig: Path, options: Options) -> None:
-        self.scheduler: Scheduler
-        self.error: BaseException | None = None
-        self._made = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, args=(kubeconfig, options))
+    @property
+    def scheduler(self) -> Scheduler:
+        return self.part
 
-    def _run(self, kubeconfig: Path, options: Options) -> None:
-        async def live() -> None:
-            self.scheduler = Scheduler(target_of(kubeconfig), options)
-            self._made.set()
-            await self.scheduler.run()
 
-        try:
-            self._loop.run_until_complete(live())
-        except BaseException as error:
-            self.error = error
-        finally:
-            self._made.set()
-            self._loop.close()
-
-    def start(self) -> "Running":
-        self._thread.start()
-        self._made.wait(30)
-        return self
-
-    def call(self, work: Callable[[], Any]) -> Any:
-        """In the scheduler's own thread, between two of its steps."""
-
-        async def do() -> Any:
-            return work()
-
-        return asyncio.run_coroutine_threadsafe(do(), self._loop).result(30)
-
-    def stop(self) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self.scheduler.stop)
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-
-    def wait(self, seconds: float = 60.0) -> BaseException | None:
-        """Until it ends by itself; what it raised."""
-        self._thread.join(seconds)
-        assert not self._thread.is_alive()
-        return self.error
+def starting(plane: ControlPlane, kubeconfig: Path | None = None, **options: Any) -> Running:
+    """A scheduler that has just been started; the caller stops it."""
+    target = target_of(kubeconfig or plane.kubeconfig)
+    running = Running(lambda: Scheduler(target, Options(**options)))
+    running.start()
+    return running
 
 
 @contextmanager
 def scheduling(plane: ControlPlane, kubeconfig: Path | None = None, **options: Any) -> Iterator[Running]:
     """A scheduler that decides. It must end without an error and without contradictions."""
     given: dict[str, Any] = {"http": "", "leader_elect": False, **options}
-    running = Running(kubeconfig or plane.kubeconfig, Options(**given)).start()
+    running = starting(plane, kubeconfig, **given)
     try:
         eventually(lambda: running.error or running.scheduler.deciding_now, 60)
         if running.error is None:

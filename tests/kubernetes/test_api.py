@@ -10,6 +10,7 @@ import pytest
 import yaml
 from tests.kubernetes.live import MAPS, PODS, Map, a_map, client
 
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.errors import (
     ApiError,
     Conflict,
@@ -43,7 +44,7 @@ def test_an_object_is_made_read_changed_and_deleted(control_plane: ControlPlane,
             with pytest.raises(NotFound, match='configmaps "one" not found'):
                 await api.get(MAPS, "one", space)
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_a_list_comes_in_pages_of_one_version(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -56,7 +57,7 @@ def test_a_list_comes_in_pages_of_one_version(control_plane: ControlPlane, fresh
             whole = await api.list(MAPS, fresh_namespace, fields="metadata.name!=m07")
             assert [each.metadata.name for each in whole.items] == [f"m{n:02}" for n in range(25) if n != 7]
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_a_watch_tells_what_happens_after_the_list(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -75,7 +76,7 @@ def test_a_watch_tells_what_happens_after_the_list(control_plane: ControlPlane, 
                         return seen
         return seen
 
-    assert asyncio.run(live()) == [("ADDED", "after"), ("MODIFIED", "before"), ("DELETED", "after")]
+    assert event_loop.run(live()) == [("ADDED", "after"), ("MODIFIED", "before"), ("DELETED", "after")]
 
 
 def test_a_watch_ends_when_its_time_is_over(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -85,7 +86,7 @@ def test_a_watch_ends_when_its_time_is_over(control_plane: ControlPlane, fresh_n
             async with api.watch(MAPS, version, fresh_namespace, timeout_s=1) as watch:
                 return {kind async for kind, _ in watch}
 
-    assert asyncio.run(live()) <= {"BOOKMARK"}
+    assert event_loop.run(live()) <= {"BOOKMARK"}
 
 
 def test_a_version_that_is_no_longer_kept_is_gone(make_plane: Callable[..., ControlPlane]) -> None:
@@ -99,7 +100,7 @@ def test_a_version_that_is_no_longer_kept_is_gone(make_plane: Callable[..., Cont
             await watch.changes()
 
     with pytest.raises(Gone, match="too old resource version"):
-        asyncio.run(live())
+        event_loop.run(live())
 
 
 def test_one_object_that_does_not_fit_its_type_does_not_hold_back_the_others(
@@ -123,7 +124,7 @@ def test_one_object_that_does_not_fit_its_type_does_not_hold_back_the_others(
             assert (broken.metadata.name, broken.metadata.namespace) == ("bad", fresh_namespace)
             assert "$.data.size" in broken.problem
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_what_is_not_allowed_says_which_verb_on_what(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -134,7 +135,7 @@ def test_what_is_not_allowed_says_which_verb_on_what(control_plane: ControlPlane
             await api.list(PODS, fresh_namespace)
 
     with pytest.raises(Forbidden, match=r'not allowed .*"stranger" cannot list resource "pods".*Role'):
-        asyncio.run(live())
+        event_loop.run(live())
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_what_the_server_does_not_take_comes_with_its_words(
             await api.post(MAPS, body, fresh_namespace)
 
     with pytest.raises(error, match=words):
-        asyncio.run(live())
+        event_loop.run(live())
 
 
 def test_two_who_change_the_same_version_do_not_overwrite_each_other(
@@ -170,7 +171,7 @@ def test_two_who_change_the_same_version_do_not_overwrite_each_other(
                 *(api.put(MAPS, body, "one", fresh_namespace) for body in bodies), return_exceptions=True
             )
 
-    kinds = sorted(type(each).__name__ for each in asyncio.run(live()))
+    kinds = sorted(type(each).__name__ for each in event_loop.run(live()))
     assert kinds == ["Conflict", "Map"]
 
 
@@ -198,13 +199,13 @@ def test_a_server_whose_certificate_is_not_of_our_authority_is_not_talked_to(
             await api.list(PODS)
 
     with pytest.raises(Unreachable, match="is not who it should be") as caught:
-        asyncio.run(live(path))
+        event_loop.run(live(path))
     assert not caught.value.sent
     skipping = {"insecure-skip-tls-verify": True}
-    asyncio.run(live(_edited(control_plane, tmp_path / "config", without=CA, cluster=skipping)))
+    event_loop.run(live(_edited(control_plane, tmp_path / "config", without=CA, cluster=skipping)))
     named = {"tls-server-name": "elsewhere.example"}
     with pytest.raises(Unreachable, match="is not who it should be"):
-        asyncio.run(live(_edited(control_plane, tmp_path / "config", cluster=named)))
+        event_loop.run(live(_edited(control_plane, tmp_path / "config", cluster=named)))
 
 
 def test_a_token_nobody_knows_is_told_so(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -215,7 +216,7 @@ def test_a_token_nobody_knows_is_told_so(control_plane: ControlPlane, tmp_path: 
             await api.list(PODS)
 
     with pytest.raises(Unauthorized, match="does not accept the credentials"):
-        asyncio.run(live())
+        event_loop.run(live())
 
 
 def test_a_token_file_that_vanished_is_told_by_name(control_plane: ControlPlane, tmp_path: Path) -> None:
@@ -226,4 +227,4 @@ def test_a_token_file_that_vanished_is_told_by_name(control_plane: ControlPlane,
             await api.list(PODS)
 
     with pytest.raises(Unauthorized, match=r"users\[0\].user.tokenFile: cannot read .*gone"):
-        asyncio.run(live())
+        event_loop.run(live())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.kubernetes.live import PODS, client, relayed
 
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.binding import AlreadyBound, Binder, Bound, NodeGone, Outcome, PodGone, Refused, Unsure
 from wattloom.kubernetes.objects import Pod
 from wattloom.testing.kubernetes import ControlPlane, Part, add_nodes, add_pods, eventually, fake_node, fake_pod
@@ -29,7 +30,7 @@ def test_a_pod_is_bound_once_and_later_askers_are_told_where(empty_cluster: Cont
             assert (await api.get(PODS, name, fresh_namespace)).spec.node_name == "n1"
             return asked
 
-    assert asyncio.run(live()) == [Bound("n1"), Bound("n1"), AlreadyBound("n1")]
+    assert event_loop.run(live()) == [Bound("n1"), Bound("n1"), AlreadyBound("n1")]
 
 
 def test_two_askers_at_the_same_time_share_one_binding(empty_cluster: ControlPlane, fresh_namespace: str) -> None:
@@ -42,7 +43,7 @@ def test_two_askers_at_the_same_time_share_one_binding(empty_cluster: ControlPla
             both = (binder.bind(fresh_namespace, name, uid, node) for node in ("n1", "n2"))
             return list(await asyncio.gather(*both))
 
-    assert asyncio.run(live()) == [Bound("n1"), Bound("n1")]
+    assert event_loop.run(live()) == [Bound("n1"), Bound("n1")]
 
 
 def test_a_pod_that_is_gone_or_was_replaced_by_its_namesake_is_not_bound(
@@ -61,7 +62,7 @@ def test_a_pod_that_is_gone_or_was_replaced_by_its_namesake_is_not_bound(
             assert not pod.spec.node_name
             return asked
 
-    assert asyncio.run(live()) == [PodGone(), PodGone()]
+    assert event_loop.run(live()) == [PodGone(), PodGone()]
 
 
 def test_a_pod_that_is_being_deleted_is_gone(empty_cluster: ControlPlane, fresh_namespace: str) -> None:
@@ -76,7 +77,7 @@ def test_a_pod_that_is_being_deleted_is_gone(empty_cluster: ControlPlane, fresh_
             await api.patch(PODS, {"metadata": {"finalizers": None}}, "leaving", fresh_namespace)
             return outcome
 
-    assert asyncio.run(live()) == PodGone()
+    assert event_loop.run(live()) == PodGone()
 
 
 def test_a_node_that_left_while_the_binding_waited_is_not_asked_for(
@@ -90,7 +91,7 @@ def test_a_node_that_left_while_the_binding_waited_is_not_asked_for(
             assert not (await api.get(PODS, name, fresh_namespace)).spec.node_name
             return outcome
 
-    assert asyncio.run(live()) == NodeGone("n9")
+    assert event_loop.run(live()) == NodeGone("n9")
 
 
 def test_who_may_not_bind_is_refused_in_words(empty_cluster: ControlPlane, fresh_namespace: str) -> None:
@@ -101,7 +102,7 @@ def test_who_may_not_bind_is_refused_in_words(empty_cluster: ControlPlane, fresh
         async with client(empty_cluster, path) as api:
             return await Binder(api).bind(fresh_namespace, name, uid, "n1")
 
-    outcome = asyncio.run(live())
+    outcome = event_loop.run(live())
     assert isinstance(outcome, Refused)
     assert "pods/binding" in outcome.message
 
@@ -122,7 +123,7 @@ def test_a_lost_answer_is_made_up_for_by_reading_the_pod(
                 assert relay.answers_to_lose == 0
             return outcomes
 
-    assert asyncio.run(live()) == [Bound("n1")] * 8
+    assert event_loop.run(live()) == [Bound("n1")] * 8
 
 
 def test_without_a_server_it_is_unsure_in_the_end_or_bound_when_the_server_is_back(
@@ -163,4 +164,4 @@ def test_without_a_server_it_is_unsure_in_the_end_or_bound_when_the_server_is_ba
             outcome = await Binder(api, patience_s=0.3).bind(space, "p0", "uid", "n0")
             assert isinstance(outcome, Unsure)
 
-    asyncio.run(live())
+    event_loop.run(live())

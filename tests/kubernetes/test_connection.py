@@ -4,7 +4,6 @@ All of it in both event loops: uvloop's, and asyncio's own for whoever does not 
 """
 
 import asyncio
-import sys
 
 import msgspec
 import pytest
@@ -36,14 +35,7 @@ class Thing(msgspec.Struct, frozen=True):
 THINGS = Resource("", "v1", "things", Thing)
 
 
-@pytest.fixture(autouse=True, params=["uvloop", "asyncio"])
-def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Which loop the test runs in; uvloop is part of the development environment, but not on Windows."""
-    if request.param == "asyncio":
-        monkeypatch.setitem(sys.modules, "uvloop", None)
-    elif event_loop.fastest() is None:
-        pytest.skip("uvloop is missing: pip install uvloop")
-    return str(request.param)
+pytestmark = pytest.mark.usefixtures("loop")
 
 
 def test_the_loop_is_uvloop_where_it_is_installed(loop: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.kubernetes.live import client, eventually_so, relayed
 
 from wattloom.errors import InputError
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.credentials import Fixed
 from wattloom.kubernetes.election import LEASES, Election, steady_s
@@ -70,7 +71,7 @@ def test_exactly_one_of_many_leads_and_the_others_know_who(control_plane: Contro
             assert lease.spec.holder_identity == leader
             assert lease.spec.lease_duration_seconds == 3
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_a_leader_that_ends_gives_the_lease_back_and_another_leads_at_once(
@@ -89,7 +90,7 @@ def test_a_leader_that_ends_gives_the_lease_back_and_another_leads_at_once(
                 lease = await api.get(LEASES, "wattloom-scheduler", fresh_namespace)
                 assert lease.spec.lease_transitions == 1
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_a_leader_that_is_cut_off_has_stopped_before_another_begins(
@@ -113,7 +114,7 @@ def test_a_leader_that_is_cut_off_has_stopped_before_another_begins(
                 await asyncio.sleep(1)
                 assert not cut.leading
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 @pytest.mark.slow
@@ -136,7 +137,7 @@ def test_with_the_defaults_another_takes_over_in_less_than_fifteen_seconds(
                 await eventually_so(lambda: successor.leading, 30)
                 assert steady_s() - begun < 15
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_clocks_that_disagree_by_hours_do_not_matter(
@@ -156,7 +157,7 @@ def test_clocks_that_disagree_by_hours_do_not_matter(
                     assert first.leading
                     assert not second.leading
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_a_process_that_was_stopped_knows_at_once_that_it_no_longer_leads(
@@ -175,7 +176,7 @@ def test_a_process_that_was_stopped_knows_at_once_that_it_no_longer_leads(
             await eventually_so(lambda: len(only.spans) == 2)
             assert only.leading
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_without_the_server_the_leader_stops_in_time_and_leads_again_later(
@@ -194,7 +195,7 @@ def test_without_the_server_the_leader_stops_in_time_and_leads_again_later(
             plane.resume(Part.API_SERVER)
             await eventually_so(lambda: only.leading)
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_times_that_could_let_two_lead_are_not_accepted() -> None:

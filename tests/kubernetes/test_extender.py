@@ -1,21 +1,23 @@
 """The extender inside a real kube-scheduler: pods land where the policy says, and watts are kept."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.kubernetes.conftest import programs_or_skip
 from tests.kubernetes.extending import curve, extending
-from tests.kubernetes.running import PROFILE, all_bound, nodes_of, told
+from tests.kubernetes.running import PROFILE, all_bound, ask, nodes_of, told
 
 from wattloom.kubernetes.extender_answers import ALL
 from wattloom.kubernetes.extender_config import scheduler_config
 from wattloom.kubernetes.extender_http import server_encryption
 from wattloom.testing.kubernetes import Api, ControlPlane, Part, add_nodes, add_pods, eventually, fake_node, fake_pod
 from wattloom.testing.kubernetes.fleet import add_namespace, clear
-from wattloom.testing.kubernetes.processes import free_ports
+from wattloom.testing.kubernetes.processes import Process, free_ports
 
 DEAR, CHEAP = curve(250), curve(90)
 _numbers = count(1)
@@ -76,6 +78,25 @@ def test_pods_go_to_the_nodes_that_draw_least_for_them(plane: ControlPlane, list
         eventually(lambda: running.call(lambda: running.extender.state.loads.assumed == 0))
         assert running.call(lambda: len(running.extender.state.loads.by_uid)) == 30
     assert set(where) <= {"b-cheap", "d-cheap"}
+
+
+def test_the_command_answers_kube_scheduler(
+    plane: ControlPlane, listen: str, api: Api, space: str, tmp_path: Path
+) -> None:
+    """As a process of its own: the loop, the start and the listening are those that users get."""
+    nodes(api, {"a-dear": DEAR, "b-cheap": CHEAP})
+    http = free_ports(1)[0]
+    words = ["--kubeconfig", str(plane.kubeconfig), "--listen", listen, "--http", f"127.0.0.1:{http}"]
+    program = [sys.executable, "-m", "wattloom.cli.main", "kubernetes", "extender", *words]
+    process = Process("extender", program, tmp_path / "extender.log")
+    process.start()
+    try:
+        eventually(lambda: ask(http, "/readyz")[0] == 200, 60)
+        pods(api, space, 20, cpu="200m")
+        assert set(all_bound(api, space).values()) == {"b-cheap"}
+        assert 'wattloom_extender_calls_total{result="chosen",verb="filter"} 20.0' in ask(http, "/metrics")[1]
+    finally:
+        process.stop()
 
 
 def test_a_burst_is_spread_evenly_though_the_watch_comes_late(

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from wattloom.errors import InputError
-from wattloom.kubernetes import extender_http
+from wattloom.kubernetes import event_loop, extender_http
 from wattloom.kubernetes.extender_http import ExtenderServer
 
 TOKEN = "a-token-that-is-long"
+pytestmark = pytest.mark.usefixtures("loop")
 
 
 def echo(body: bytes, last: bool = False) -> bytes | None:
@@ -29,7 +30,7 @@ async def serving(**options: Any) -> AsyncIterator[ExtenderServer]:
     try:
         yield server
     finally:
-        server.stop()
+        await server.stop()
 
 
 async def exchange(server: ExtenderServer, *questions: bytes, pause_s: float = 0.0) -> list[tuple[int, Any]]:
@@ -63,7 +64,7 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
     async def whole() -> None:
         await work()
 
-    asyncio.run(whole())
+    event_loop.run(whole())
 
 
 def test_questions_are_answered_one_after_another_on_one_connection() -> None:

@@ -19,12 +19,12 @@ from tests.kubernetes.running import (
     nodes_of,
     pods,
     scheduling,
+    starting,
     told,
 )
 
 from wattloom.kubernetes.binding import Outcome
 from wattloom.kubernetes.manifests import manifest
-from wattloom.kubernetes.options import Options
 from wattloom.kubernetes.pod_entry import At
 from wattloom.testing.kubernetes import Api, ControlPlane, Part, eventually
 from wattloom.testing.kubernetes.fleet import add_namespace
@@ -322,8 +322,7 @@ def test_the_curve_of_a_node_may_change_while_pods_run_there(running: Running, a
 def test_a_standby_has_read_everything_and_binds_nothing(plane: ControlPlane, api: Api, space: str) -> None:
     nodes(api, "n1")
     with scheduling(plane, leader_elect=True, lease_namespace=space) as leader:
-        options = {"leader_elect": True, "lease_namespace": space, "http": ""}
-        standby = Running(plane.kubeconfig, Options(**options)).start()  # type: ignore[arg-type]
+        standby = starting(plane, leader_elect=True, lease_namespace=space, http="")
         try:
             eventually(lambda: standby.scheduler.state.synced)
             pods(api, space, "one", "two")

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from wattloom.errors import InputError
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.credentials import Fixed, Pair, Pem, Plugin, TokenFile
 from wattloom.kubernetes.kubeconfig import from_files, in_cluster, target_of
 from wattloom.kubernetes.target import Target
@@ -36,7 +37,7 @@ def _write(path: Path, config: dict[str, Any]) -> Path:
 
 
 def _who(target: Target) -> str:
-    return asyncio.run(target.credentials.authorization())
+    return event_loop.run(target.credentials.authorization())
 
 
 def test_the_current_context_says_where_and_who(tmp_path: Path) -> None:
@@ -93,11 +94,11 @@ def test_a_token_that_was_replaced_is_read_again_when_the_old_one_is_refused(tmp
     path = tmp_path / "token"
     path.write_text("old")
     token = TokenFile(path, "token")
-    assert asyncio.run(token.authorization()) == "Bearer old"
+    assert event_loop.run(token.authorization()) == "Bearer old"
     path.write_text("new")
-    assert asyncio.run(token.authorization()) == "Bearer old"  # not read for each request
+    assert event_loop.run(token.authorization()) == "Bearer old"  # not read for each request
     token.renew()
-    assert asyncio.run(token.authorization()) == "Bearer new"
+    assert event_loop.run(token.authorization()) == "Bearer new"
 
 
 def test_a_certificate_in_place_is_read(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_certificate_in_place_is_read(tmp_path: Path) -> None:
         "client-key-data": base64.b64encode(b"KEY").decode(),
     }
     target = target_of(_write(tmp_path / "config", _config(pair)))
-    assert asyncio.run(target.credentials.pair()) == Pair(b"CERT", b"KEY")
+    assert event_loop.run(target.credentials.pair()) == Pair(b"CERT", b"KEY")
 
 
 @pytest.mark.parametrize(
@@ -182,10 +183,10 @@ def test_a_certificate_that_is_none_is_named() -> None:
         await target.tls()
 
     with pytest.raises(InputError, match="the CA: no certificate in it"):
-        asyncio.run(context(Target("https://h", Fixed(), ca=Pem("the CA", data=b"nonsense"))))
+        event_loop.run(context(Target("https://h", Fixed(), ca=Pem("the CA", data=b"nonsense"))))
     bad = Fixed("", Pem("c", data=b"x"), Pem("k", data=b"y"))
     with pytest.raises(InputError, match="the client certificate and its key cannot be used"):
-        asyncio.run(context(Target("https://h", bad)))
+        event_loop.run(context(Target("https://h", bad)))
 
 
 def _program(path: Path, script: str) -> str:
@@ -230,7 +231,7 @@ def test_a_plugin_is_asked_once_as_long_as_its_answer_lasts(tmp_path: Path) -> N
         return [*said, await target.credentials.authorization()]
 
     server = "https://10.0.0.1:6443"
-    assert asyncio.run(ask()) == [f"Bearer t1-arg-{server}"] * 5 + [f"Bearer t2-arg-{server}"]
+    assert event_loop.run(ask()) == [f"Bearer t1-arg-{server}"] * 5 + [f"Bearer t2-arg-{server}"]
 
 
 def test_a_plugin_is_asked_again_when_its_answer_has_expired(tmp_path: Path) -> None:
@@ -240,7 +241,7 @@ def test_a_plugin_is_asked_again_when_its_answer_has_expired(tmp_path: Path) -> 
     async def ask() -> list[str]:
         return [await target.credentials.authorization() for _ in range(2)]
 
-    assert asyncio.run(ask()) == ["Bearer t1-a-None", "Bearer t2-a-None"]
+    assert event_loop.run(ask()) == ["Bearer t1-a-None", "Bearer t2-a-None"]
 
 
 @pytest.mark.parametrize(
@@ -265,4 +266,4 @@ def test_a_plugin_that_fails_is_named_with_what_it_said(tmp_path: Path, script: 
 def test_a_plugin_that_is_not_installed_is_told_with_its_hint() -> None:
     plugin = Plugin(["no-such-plugin"], {}, "v1", "exec", hint="Install it from the shop.")
     with pytest.raises(InputError, match=r"no-such-plugin cannot be started: No such file.*Install it from the shop"):
-        asyncio.run(plugin.authorization())
+        event_loop.run(plugin.authorization())

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from tests.kubernetes.live import MAPS, Map, a_map, client, eventually_so, relayed
 
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.backoff import Backoff
 from wattloom.kubernetes.reading import Metadata, Unreadable
@@ -77,7 +78,7 @@ def test_what_is_there_is_told_first_and_then_what_happens(control_plane: Contro
                 assert reflector.counts.changes == 6
         return notes.heard[3:]
 
-    assert asyncio.run(live()) == [("changed", "b"), ("deleted", "a"), ("added", "d")]
+    assert event_loop.run(live()) == [("changed", "b"), ("deleted", "a"), ("added", "d")]
 
 
 def test_a_listener_that_fails_is_logged_and_goes_on_listening(
@@ -92,7 +93,7 @@ def test_a_listener_that_fails_is_logged_and_goes_on_listening(
         return notes.heard
 
     with caplog.at_level(logging.ERROR):
-        assert asyncio.run(live()) == [("added", "poison"), ("added", "food")]
+        assert event_loop.run(live()) == [("added", "poison"), ("added", "food")]
     assert "this consumer cannot take it" in caplog.text
 
 
@@ -114,7 +115,7 @@ def test_a_cut_wire_is_taken_up_where_it_was_without_a_new_list(
             assert reflector.counts.restarts >= 1
             assert reflector.failure is None
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_what_happened_while_the_server_was_away_is_told_as_the_difference(
@@ -149,7 +150,7 @@ def test_what_happened_while_the_server_was_away_is_told_as_the_difference(
                 await api.post(MAPS, a_map("after"), space)
                 await eventually_so(lambda: "after" in notes.state)
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def _meanwhile(plane: ControlPlane, space: str) -> None:
@@ -207,7 +208,7 @@ def test_an_object_that_cannot_be_read_is_told_and_the_others_go_on(
             task.cancel()
             await asyncio.wait([task])
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_what_it_may_not_see_is_told_and_tried_again(
@@ -225,5 +226,5 @@ def test_what_it_may_not_see_is_told_and_tried_again(
             task.cancel()
             await asyncio.wait([task])
 
-    asyncio.run(live())
+    event_loop.run(live())
     assert caplog.text.count("cannot list") == 1  # said once, not at every try

@@ -10,13 +10,25 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
-from tests.kubernetes.running import CHEAP, CURVE, PROFILE, Running, all_bound, ask, nodes, pods, scheduling, told
+from tests.kubernetes.running import (
+    CHEAP,
+    CURVE,
+    PROFILE,
+    Running,
+    all_bound,
+    ask,
+    nodes,
+    pods,
+    scheduling,
+    starting,
+    told,
+)
 
 from wattloom.cli.main import cli
 from wattloom.errors import InputError
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.health import Answered, Asked, WebServer, parse_address
 from wattloom.kubernetes.metrics import METRICS
-from wattloom.kubernetes.options import Options
 from wattloom.testing.kubernetes import Api, ControlPlane, eventually
 from wattloom.testing.kubernetes.fleet import add_namespace
 
@@ -136,7 +148,7 @@ def test_from_elsewhere_only_health_is_open_and_the_rest_needs_the_token(token: 
         await server.stop()
         return answers[0][0], answers[1][0], answers[2][0]
 
-    assert asyncio.run(tried()) == (200, status, 200)
+    assert event_loop.run(tried()) == (200, status, 200)
 
 
 def test_garbage_is_answered_or_left() -> None:
@@ -156,7 +168,7 @@ def test_garbage_is_answered_or_left() -> None:
         return answers
 
     bad = b"HTTP/1.1 400 Bad Request"
-    assert asyncio.run(tried()) == [bad, bad, b"HTTP/1.1 404 Not Found", b""]
+    assert event_loop.run(tried()) == [bad, bad, b"HTTP/1.1 404 Not Found", b""]
 
 
 @pytest.mark.parametrize("wrong", ["", "here", "host:", "host:99999", "host:http"])
@@ -176,7 +188,7 @@ def test_a_standby_says_that_it_stands_by(plane: ControlPlane, api: Api) -> None
     space = add_namespace(api, "pair")
     pair: dict[str, Any] = {"leader_elect": True, "lease_namespace": space, "http": "127.0.0.1:0"}
     with scheduling(plane, identity="first", **pair):
-        standby = Running(plane.kubeconfig, Options(identity="second", **pair)).start()
+        standby = starting(plane, identity="second", **pair)
         election = standby.scheduler.election
         assert election is not None
         try:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.kubernetes.live import client, eventually_so
 
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.event_book import Pod
 from wattloom.kubernetes.telling import EVENTS, Teller
@@ -42,7 +43,7 @@ def test_a_scheduled_pod_is_told_of_in_the_words_given(control_plane: ControlPla
             assert event["note"].startswith("on n1: 3 W more")
             assert (teller.written, teller.dropped, len(teller)) == (1, 0, 0)
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_a_pod_that_waits_has_one_event_with_a_count(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -62,7 +63,7 @@ def test_a_pod_that_waits_has_one_event_with_a_count(control_plane: ControlPlane
             notes = sorted(each["note"] for each in await _events(api, fresh_namespace))
             assert notes == ["no node has 3 cores free", "no watts left"]
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_an_event_that_expired_is_made_again(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -78,7 +79,7 @@ def test_an_event_that_expired_is_made_again(control_plane: ControlPlane, fresh_
             (event,) = await _events(api, fresh_namespace)
             assert event["series"]["count"] == 2
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_what_is_refused_for_good_is_dropped_and_counted(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -90,7 +91,7 @@ def test_what_is_refused_for_good_is_dropped_and_counted(control_plane: ControlP
             await asyncio.wait_for(teller.drain(), 30)
             assert (teller.written, teller.dropped) == (0, 1)
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_while_bindings_wait_only_one_writer_goes_on(control_plane: ControlPlane, fresh_namespace: str) -> None:
@@ -112,7 +113,7 @@ def test_while_bindings_wait_only_one_writer_goes_on(control_plane: ControlPlane
             await asyncio.wait_for(teller.drain(), 30)
             assert len(await _events(api, fresh_namespace)) == 60
 
-    asyncio.run(live())
+    event_loop.run(live())
 
 
 def test_no_event_is_lost_and_none_doubled_when_the_server_dies_in_between(
@@ -137,4 +138,4 @@ def test_no_event_is_lost_and_none_doubled_when_the_server_dies_in_between(
             assert sorted(names) == sorted(f"p{number}" for number in range(400))
             assert (teller.written, teller.dropped) == (400, 0)
 
-    asyncio.run(live())
+    event_loop.run(live())

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -21,7 +23,7 @@ from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes.extender_config import scheduler_config
 from wattloom.kubernetes.manifests import manifest
 from wattloom.kubernetes.profiles import MILLIWATTS
-from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, add_nodes, eventually, fake_node
+from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, add_nodes, eventually, fake_node, fake_pod
 from wattloom.testing.kubernetes.fleet import clear
 from wattloom.testing.kubernetes.processes import free_ports
 
@@ -90,6 +92,28 @@ def test_the_extender_publishes_what_nodes_may_draw_and_keeps_it_true(plane: Con
         annotate(api, "unknown", curve(60))
         eventually(lambda: watts(api, "unknown") == ["60k", "60k"])
         assert running.call(lambda: running.extender.publisher.written) == 1
+
+
+def test_while_pods_are_being_placed_few_are_written(plane: ControlPlane, api: Api) -> None:
+    """Every write wakes all who watch nodes; nobody waits for this one."""
+    names = [f"n{number}" for number in range(20)]
+    add_nodes(api, [fake_node(name, annotations={PROFILE: curve(150)}) for name in names])
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    with extending(plane, listen, publish_watts=True) as running:
+        publisher = running.extender.publisher
+        eventually(lambda: publisher.written == 20)
+        begun = monotonic()
+        question = json.dumps({"Pod": fake_pod("one"), "NodeNames": names}).encode()
+        with urlopen(f"http://{listen}/filter", question, timeout=30) as answer:
+            assert answer.status == 200
+        for name in names:
+            annotate(api, name, curve(175))
+        sleep(0.3)
+        within = publisher.written - 20
+        if monotonic() - begun < 1.0:  # else the machine was too slow to say
+            assert within <= 4
+        eventually(lambda: publisher.written == 40)
+        assert all(watts(api, name) == ["175k", "175k"] for name in names)
 
 
 def test_the_scheduler_publishes_them_too_unless_told_not_to(plane: ControlPlane, api: Api) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import logging
 import ssl
+from time import monotonic
 from typing import Final
 
 import msgspec
@@ -35,6 +36,8 @@ from wattloom.scheduling import events as ev
 LOG: Final = logging.getLogger(__name__)
 HTTP: Final = "127.0.0.1:10264"
 EXPIRE_EVERY_S: Final = 1.0
+BUSY_S: Final = 1.0
+"""So long after a question more are expected."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -83,15 +86,17 @@ class Extender:
             refused=lambda: self.nudge.refused(),
         )
         self.nudge: Final = Nudge(self.api)
-        self.publisher: Final = WattsPublisher(self.api, self.state.nodes.objects.get, self.state.nodes.machine_of)
+        nodes = self.state.nodes
+        self.publisher: Final = WattsPublisher(self.api, nodes.objects.get, nodes.machine_of, busy=self._is_asked)
         verbs: dict[str, Verb] = {"filter": self.answers.filter, "prioritize": self.answers.prioritize}
         self.server: Final = ExtenderServer(
-            options.listen, verbs, token=options.token, encryption=encryption, observe=self.seconds.observe
+            options.listen, verbs, token=options.token, encryption=encryption, observe=self._answered
         )
         pages = ExtenderPages(self)
         self.web: Final = (
             WebServer(options.http, pages.open, pages.pages, token=options.token) if options.http else None
         )
+        self._asked_at = -BUSY_S
         self._over: Final = asyncio.Event()
         self._problem: WattloomError | None = None
 
@@ -104,7 +109,7 @@ class Extender:
                 LOG.info("answers kube-scheduler at port %d, by %s", self.server.port, self.options.policy)
                 await self._live()
         finally:
-            self.server.stop()
+            await self.server.stop()
             if self.web is not None:
                 await self.web.stop()
             self.deciding.stop()
@@ -140,6 +145,13 @@ class Extender:
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
             self.state.loads.expire()
+
+    def _answered(self, seconds: float) -> None:
+        self.seconds.observe(seconds)
+        self._asked_at = monotonic()
+
+    def _is_asked(self) -> bool:
+        return monotonic() - self._asked_at < BUSY_S
 
     def _node_changed(self, name: str) -> None:
         if self.options.publish_watts:

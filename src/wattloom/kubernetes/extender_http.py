@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from ipaddress import ip_address
 from time import monotonic, perf_counter
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 import httptools
 import msgspec
@@ -35,6 +35,7 @@ HALF_S: Final = 30.0
 """A question that is not whole after so long is not waited for."""
 IDLE_S: Final = 900.0
 SWEEP_S: Final = 5.0
+GOODBYE_S: Final = 1.0
 HEAD: Final = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n"
 OK: Final = b"200 OK"
 
@@ -81,13 +82,19 @@ class ExtenderServer:
         assert self._server is not None
         return int(self._server.sockets[0].getsockname()[1])
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
+        """Every connection is closed when this returns; encrypted ones have a moment to say so."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
         for caller in tuple(self.callers):
             caller.end()
+        until = monotonic() + GOODBYE_S
+        while self.callers and monotonic() < until:
+            await asyncio.sleep(0.01)
+        for caller in tuple(self.callers):
+            caller.abort()
 
     def may(self, authorization: bytes) -> bool:
         """kube-scheduler sends what stands before the @ in urlPrefix, as basic authorization."""
@@ -129,8 +136,7 @@ class _Caller(asyncio.Protocol):
         """Whether a question is being looked at a second time."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
         self._server.callers.add(self)
         if len(self._server.callers) > MOST_CALLERS:
             self.end()
@@ -140,6 +146,9 @@ class _Caller(asyncio.Protocol):
 
     def end(self) -> None:
         self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -94,7 +94,11 @@ class Scheduler:
         )
         nodes = self.state.nodes
         self.publisher: Final = WattsPublisher(
-            self.api, nodes.objects.get, nodes.machine_of, may=lambda: self.deciding_now
+            self.api,
+            nodes.objects.get,
+            nodes.machine_of,
+            may=lambda: self.deciding_now,
+            busy=lambda: self.carrying.under_way > 0,
         )
         self.intake: Final = Intake(
             self.state.pods.submit,

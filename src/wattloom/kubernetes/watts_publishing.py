@@ -20,13 +20,16 @@ LOG: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 2
 PAUSE_S: Final = 0.02
 """After each write of a lane: nothing waits for these, and other writes come first."""
+BUSY_PAUSE_S: Final = 1.0
+"""The same while pods are being placed: a write wakes everybody who watches nodes, kube-scheduler among them."""
 STAND_BY_S: Final = 1.0
 AGAIN_S: Final = 15.0
 """After a fault."""
 
 
 class WattsPublisher:
-    """Told by `changed` of nodes to look at; `run` until cancelled writes what differs, while it `may`.
+    """Told by `changed` of nodes to look at; `run` until cancelled writes what differs, while it `may`, and few while
+    others are `busy`.
 
     `node` and `found` answer by name: the node as it was last seen, and the machine it is taken for."""
 
@@ -37,11 +40,12 @@ class WattsPublisher:
         found: Callable[[str], Found | None],
         *,
         may: Callable[[], bool] = lambda: True,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self.written = 0
         self.failed = 0
         self._api = api
-        self._node, self._found, self._may = node, found, may
+        self._node, self._found, self._may, self._busy = node, found, may, busy
         self._pending: dict[str, None] = {}
         self._more: Final = asyncio.Event()
         self._said = ""
@@ -76,7 +80,7 @@ class WattsPublisher:
             if patch is not None and not await self._write(name, patch):
                 self.changed(name)
                 return False
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(BUSY_PAUSE_S if self._busy() else PAUSE_S)
         return True
 
     async def _write(self, name: str, patch: dict[str, Any]) -> bool:

@@ -19,10 +19,11 @@ import yaml
 
 from wattloom.kubernetes.extender_config import scheduler_config
 from wattloom.kubernetes.manifests import NAMESPACE, manifest
-from wattloom.testing.kubernetes import ControlPlane, Part
+from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, Part
 from wattloom.testing.kubernetes.processes import PartFailed, Process, free_ports
 
 READY_S = 120.0
+CONFLICT = 409
 CHOSEN = re.compile(r'^wattloom_extender_calls_total\{result="chosen",verb="filter"\} (\S+)', re.M)
 ANSWERED = 0.99
 """Of all pods: one whose question was lost is placed without us, and that is rare."""
@@ -95,13 +96,13 @@ class KubeScheduler:
 
 
 class Wattloom:
-    """`wattloom kubernetes scheduler` as a user runs it: default policy, leader election, the shipped roles."""
+    """`wattloom kubernetes scheduler` as the shipped manifests run it: policy, lease, log, roles."""
 
     name = "wattloom"
     pods_name = "wattloom"
 
     def __init__(self, plane: ControlPlane) -> None:
-        account = account_of(plane)
+        account = account_of(plane, "wattloom-scheduler", "namespace", "crd", "rbac")
         port = free_ports(1)[0]
         self._ready = f"http://127.0.0.1:{port}/readyz"
         words: list[str | Path] = [
@@ -112,6 +113,8 @@ class Wattloom:
             account,
             "--namespace",
             NAMESPACE,
+            "--log",
+            plane.folder / "decisions",
         ]
         self._process = Process(
             "wattloom", [*words, "--http", f"127.0.0.1:{port}"], plane.folder / "logs" / "wattloom.log"
@@ -141,7 +144,8 @@ class Extended:
         self._plane = plane
         listen, http = (f"127.0.0.1:{port}" for port in free_ports(2))
         self._ready, self._metrics = f"http://{http}/readyz", f"http://{http}/metrics"
-        words: list[str | Path] = [PROGRAM, "kubernetes", "extender", "--kubeconfig", plane.kubeconfig]
+        account = account_of(plane, "wattloom-extender", "namespace", "crd", "extender")
+        words: list[str | Path] = [PROGRAM, "kubernetes", "extender", "--kubeconfig", account]
         words += ["--listen", listen, "--http", http]
         self._process = Process("extender", words, plane.folder / "logs" / "extender.log")
         self._config = _written(plane, "extended.yaml", yaml.safe_load(scheduler_config(listen)) | _config(plane))
@@ -170,16 +174,24 @@ class Extended:
             )
 
 
-def account_of(plane: ControlPlane) -> Path:
-    """A kubeconfig file of the account that the manifests make, with its roles and no more."""
-    path = plane.folder / "kubeconfigs" / "wattloom.yaml"
+def account_of(plane: ControlPlane, name: str, *manifests: str) -> Path:
+    """A kubeconfig file of an account that these manifests make, with its roles and no more."""
+    path = plane.folder / "kubeconfigs" / f"{name}.yaml"
     if not path.exists():
-        for what in ("namespace", "crd", "rbac"):
+        for what in manifests:
             for body in yaml.safe_load_all(manifest(what)):
-                plane.api.post(PATHS[body["kind"]].format(body["metadata"].get("namespace", "")), body)
-        access = plane.access_of_account(NAMESPACE, "wattloom-scheduler", lasting_s=86_400)
-        path = plane.kubeconfig_of(access, "wattloom")
+                if body["kind"] in PATHS:
+                    _post(plane.api, PATHS[body["kind"]].format(body["metadata"].get("namespace", "")), body)
+        path = plane.kubeconfig_of(plane.access_of_account(NAMESPACE, name, lasting_s=86_400), name)
     return path
+
+
+def _post(api: Api, path: str, body: dict[str, Any]) -> None:
+    try:
+        api.post(path, body)
+    except ApiRefused as refused:
+        if refused.status != CONFLICT:  # it is there already
+            raise
 
 
 def cost_of(pids: Sequence[int]) -> Cost:

@@ -15,6 +15,10 @@ SIZES = (("16", "64Gi"), ("32", "128Gi"), ("16", "64Gi"), ("8", "32Gi"))
 GPU = "nvidia.com/gpu"
 GROUP = 20
 """Pods of one group that keep apart, or that want one port: fewer than the nodes they may go to."""
+TOKEN = [
+    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+]
 BATCH = {"key": "dedicated", "value": "batch", "effect": "NoSchedule"}
 
 
@@ -61,11 +65,15 @@ def _pod(number: int, kind: Callable[[int], dict[str, Any]], run: str, scheduler
 
 
 def _described(pod: dict[str, Any], app: str) -> dict[str, Any]:
-    """As pods of a deployment are: labels, an owner, an environment."""
+    """As pods of a deployment are: labels, an owner, an environment, the volume with the account's token."""
     pod["metadata"]["labels"] = {"app": app, "team": f"team-{len(app) % 7}", "pod-template-hash": "6d4cf56db6"}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{app}-6d4cf56db6", "uid": app, "controller": True}
     pod["metadata"]["ownerReferences"] = [owner]
-    pod["spec"]["containers"][0]["env"] = [{"name": f"SETTING_{each}", "value": "some value"} for each in range(5)]
+    container = pod["spec"]["containers"][0]
+    container["env"] = [{"name": f"SETTING_{each}", "value": "some value"} for each in range(5)]
+    access = f"kube-api-access-{pod['metadata']['name'][-5:]}"
+    container["volumeMounts"] = [{"name": access, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]
+    pod["spec"]["volumes"] = [{"name": access, "projected": {"sources": TOKEN}}]
     return pod
 
 

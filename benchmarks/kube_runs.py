@@ -16,12 +16,14 @@ from kube_contenders import Contender, Cost, cost_of
 from kube_load import Created, create, remove
 from kube_watcher import Seen, Watcher
 
-from wattloom.testing.kubernetes import Api, ControlPlane, Part
+from wattloom.kubernetes.profiles import MILLIWATTS
+from wattloom.testing.kubernetes import Api, ControlPlane, Part, eventually
 from wattloom.testing.kubernetes.fleet import add_namespace
 
 SETTLE_S = 2.0
 QUIET_S = 20.0
 """Nothing new for so long: what is missing will not come."""
+PUBLISH_S = 300.0
 _numbers = count(1)
 
 
@@ -65,6 +67,14 @@ class Bench:
         """Pods that are there before every run from now on."""
         space = add_namespace(self.api, f"bound-{next(_numbers)}")
         create(self.plane.kubeconfig, f"/api/v1/namespaces/{space}/pods", kube_mix.bound(pods, self.nodes))
+
+    def publish(self, contender: Contender) -> None:
+        """The watts of all nodes are written on them before anything is measured, as on a cluster that has run on."""
+        with _running(contender):
+            eventually(lambda: all(MILLIWATTS in node["status"]["capacity"] for node in self._nodes()), PUBLISH_S, 2.0)
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return self.api.items("/api/v1/nodes")
 
     def burst(self, contender: Contender, pods: int) -> Outcome:
         """Pods come as fast as the API server takes them, while the scheduler runs."""

@@ -59,13 +59,16 @@ def test_the_least_square_is_found_at_its_bounds() -> None:
 def test_the_least_square_without_negative_parts_is_the_best_of_its_kind(seed: int, columns: int, rows: int) -> None:
     chance = np.random.default_rng(seed)
     matrix, wanted = chance.normal(size=(rows, columns)), chance.normal(size=rows)
-    square = matrix.T @ matrix + 1e-9 * np.eye(columns)
-    found = bounded(square, matrix.T @ wanted, np.zeros(columns))
+    ridge = 1e-9
+    found = bounded(matrix.T @ matrix + ridge * np.eye(columns), matrix.T @ wanted, np.zeros(columns))
     assert (found >= 0.0).all()
-    best = float(np.sum((matrix @ found - wanted) ** 2))
+
+    def misses(parts: np.ndarray) -> float:
+        return float(np.sum((matrix @ parts - wanted) ** 2) + ridge * np.sum(parts**2))
+
     for _ in range(30):
         other = np.maximum(found + chance.normal(scale=0.2, size=columns), 0.0)
-        assert best <= float(np.sum((matrix @ other - wanted) ** 2)) + 1e-6
+        assert misses(found) <= misses(other) + 1e-6
 
 
 @pytest.mark.parametrize("shape", shapes(), ids=lambda shape: shape.name)

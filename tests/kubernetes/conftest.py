@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.running import Running, scheduling
 
-from wattloom.kubernetes import event_loop
-from wattloom.testing.kubernetes import Api, BinariesMissing, ControlPlane, binaries
+from wattloom.kubernetes import event_loop, looking_after
+from wattloom.kubernetes.manifests import manifest
+from wattloom.testing.kubernetes import Api, ApiRefused, BinariesMissing, ControlPlane, Part, binaries, eventually
+from wattloom.testing.kubernetes.applying import PATHS, apply
 from wattloom.testing.kubernetes.fleet import add_namespace, clear
 
+CRD = PATHS["CustomResourceDefinition"]
+PROFILES = "/apis/wattloom.dev/v1alpha1/machineprofiles"
 _numbers = count(1)
 
 
@@ -26,11 +30,15 @@ def programs_or_skip(*names: str) -> None:
         pytest.skip(f"KUBERNETES IS MISSING: {missing}")
 
 
+# Starting a control plane costs four seconds of CPU time, and pytest-xdist gives a module's tests to several workers:
+# so one lasts a worker's whole life. Tests that run beside others leave namespaces behind, but no node, pod or part.
+
+
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """etcd, kube-apiserver and kwok, shared by all tests of a worker. Who wants to break parts takes `make_plane`."""
-    programs_or_skip("etcd", "kube-apiserver", "kwok")
-    with ControlPlane(tmp_path_factory.mktemp("plane"), kwok=True) as plane:
+    """etcd and kube-apiserver, shared by all tests of a worker. No kwok: pods stay as the scheduler leaves them."""
+    programs_or_skip("etcd", "kube-apiserver")
+    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
         yield plane
 
 
@@ -49,8 +57,26 @@ def fresh_namespace(control_plane: ControlPlane) -> str:
 
 
 @pytest.fixture
+def breakable(empty_cluster: ControlPlane) -> Iterator[ControlPlane]:
+    """The shared control plane for a test that kills or pauses parts of it; all is mended afterwards."""
+    yield empty_cluster
+    empty_cluster.mend()
+
+
+@pytest.fixture(scope="module")
+def played(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The shared control plane with kwok, for the tests of one module: pods on fake nodes run."""
+    programs_or_skip("kwok")
+    clear(control_plane.api)
+    control_plane.start_part(Part.KWOK)
+    yield control_plane
+    clear(control_plane.api)
+    control_plane.stop_part(Part.KWOK)
+
+
+@pytest.fixture
 def make_plane(tmp_path: Path) -> Iterator[Callable[..., ControlPlane]]:
-    """Starts a control plane for this test alone, with ControlPlane's options: one that may be broken."""
+    """Starts a control plane for this test alone, with ControlPlane's options: for flags of its own."""
     planes: list[ControlPlane] = []
 
     def make(**options: object) -> ControlPlane:
@@ -67,26 +93,46 @@ def make_plane(tmp_path: Path) -> Iterator[Callable[..., ControlPlane]]:
 # -- for the tests of the scheduler ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """etcd and kube-apiserver for the tests of one module. Without kwok: pods stay as the scheduler leaves them."""
-    programs_or_skip("etcd", "kube-apiserver")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
+@pytest.fixture(scope="session")
+def plane(control_plane: ControlPlane) -> ControlPlane:
+    """The shared control plane."""
+    return control_plane
 
 
 @pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
+def api(empty_cluster: ControlPlane) -> Api:
     """Its API, without any node or pod before and after the test."""
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
+    return empty_cluster.api
 
 
 @pytest.fixture
 def space(api: Api) -> str:
     """A namespace that no other test has."""
     return add_namespace(api, f"space-{next(_numbers)}")
+
+
+@pytest.fixture
+def profiles(api: Api) -> Iterator[Api]:
+    """The API with the custom resource `MachineProfile`, which goes with the test."""
+    apply(api, manifest("crd"))
+    eventually(lambda: api.get(PROFILES) is not None)
+    yield api
+    api.delete(f"{CRD}/machineprofiles.wattloom.dev")
+    eventually(lambda: _unknown(api, PROFILES))
+
+
+def _unknown(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiRefused as refused:
+        return refused.status == 404
+    return False
+
+
+@pytest.fixture(autouse=True)
+def looked_after_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Owners of pods that wait are told ten times as soon as users': most tests of the scheduler wait for it."""
+    monkeypatch.setattr(looking_after, "LOOK_EVERY_S", 0.1)
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """Our scheduler at work on a real API server: in a thread of the test, or as a process of its own."""
 
+import asyncio
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,28 +13,78 @@ from urllib.request import Request, urlopen
 
 from tests.kubernetes.in_thread import InThread
 
+from wattloom.kubernetes.binding import Binder, Outcome
 from wattloom.kubernetes.kubeconfig import target_of
 from wattloom.kubernetes.options import Options
 from wattloom.kubernetes.scheduler import Scheduler
 from wattloom.testing.kubernetes import Api, ControlPlane, add_nodes, add_pods, eventually, fake_node, fake_pod
+from wattloom.testing.kubernetes.processes import Process
 
 CURVE = json.dumps({"cores": 8, "threads": 8, "coresWatts": [[0, 50], [8, 150]], "provenance": "measured"})
 CHEAP = json.dumps({"cores": 8, "threads": 8, "coresWatts": [[0, 50], [8, 90]], "provenance": "measured"})
 PROFILE = "wattloom.dev/machine-profile"
 
 
+class Hold:
+    """Bindings stop just before they are sent, all but the first `free`, until `release`."""
+
+    def __init__(self, binder: Binder, free: int = 0) -> None:
+        self._binder, self._bind, self._free = binder, binder.bind, free
+        self._asked: list[str] = []
+        self._go = asyncio.Event()
+        binder.bind = self._late  # type: ignore[method-assign]
+
+    @property
+    def held(self) -> list[str]:
+        """Which pod would go where."""
+        return self._asked[self._free :]
+
+    def release(self) -> None:
+        """Called in the scheduler's own thread."""
+        self._binder.bind = self._bind  # type: ignore[method-assign]
+        self._go.set()
+
+    async def _late(self, namespace: str, name: str, uid: str, node: str) -> Outcome:
+        self._asked.append(f"{name} to {node}")
+        if len(self._asked) > self._free:
+            await self._go.wait()
+        return await self._bind(namespace, name, uid, node)
+
+
 class Running(InThread[Scheduler]):
     """A scheduler in a thread."""
+
+    hold: Hold | None = None
 
     @property
     def scheduler(self) -> Scheduler:
         return self.part
 
+    @property
+    def held(self) -> list[str]:
+        """Which pod would go where, if bindings were sent."""
+        return self.hold.held if self.hold is not None else []
 
-def starting(plane: ControlPlane, kubeconfig: Path | None = None, **options: Any) -> Running:
-    """A scheduler that has just been started; the caller stops it."""
+    def release(self) -> None:
+        """Send the bindings that are held."""
+        if self.hold is not None:
+            self.call(self.hold.release)
+            self.hold = None
+
+
+def starting(
+    plane: ControlPlane, kubeconfig: Path | None = None, *, free: int | None = None, **options: Any
+) -> Running:
+    """A scheduler that has just been started; the caller stops it. Bindings after the first `free` are held."""
     target = target_of(kubeconfig or plane.kubeconfig)
-    running = Running(lambda: Scheduler(target, Options(**options)))
+
+    def make() -> Scheduler:
+        scheduler = Scheduler(target, Options(**options))
+        if free is not None:
+            running.hold = Hold(scheduler.binder, free)
+        return scheduler
+
+    running = Running(make)
     running.start()
     return running
 
@@ -51,33 +99,38 @@ def scheduling(plane: ControlPlane, kubeconfig: Path | None = None, **options: A
         if running.error is None:
             yield running
     finally:
+        if running.error is None:
+            running.release()
         running.stop()
     if running.error is not None:
         raise running.error
     assert running.scheduler.deciding.refused == 0
 
 
-class Replica:
-    """`wattloom kubernetes scheduler` as a process."""
+@contextmanager
+def held_bindings(running: Running) -> Iterator[Callable[[], list[str]]]:
+    """Bindings stop just before they are sent, until the block ends; which pods were to go where."""
+    running.hold = running.call(lambda: Hold(running.scheduler.binder))
+    try:
+        yield lambda: running.held
+    finally:
+        running.release()
+
+
+class Replica(Process):
+    """`wattloom kubernetes scheduler` as a process, which dies with the tests."""
 
     def __init__(self, plane: ControlPlane, log: Path, *words: str, kubeconfig: Path | None = None) -> None:
-        self.said = log
         command = [sys.executable, "-m", "wattloom.cli.main", "kubernetes", "scheduler"]
-        command += ["--kubeconfig", str(kubeconfig or plane.kubeconfig), *words]
-        with log.open("wb") as file:
-            self.process = subprocess.Popen(command, stderr=file, stdout=file)
+        super().__init__(log.name, [*command, "--kubeconfig", str(kubeconfig or plane.kubeconfig), *words], log)
+        self.start()
 
     def says(self, words: str) -> bool:
-        return re.search(words, self.said.read_text()) is not None
+        return re.search(words, self.log.read_text()) is not None
 
-    def kill(self) -> None:
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
-
-    def end(self) -> int:
-        if self.process.poll() is None:
-            self.process.terminate()
-        return self.process.wait(60)
+    def end(self) -> int | None:
+        """Its exit code."""
+        return self.stop(60.0)
 
 
 # -- what is on the API server -----------------------------------------------------------------------------------------
@@ -124,6 +177,12 @@ def nodes(api: Api, *names: str, **about: Any) -> None:
 
 def pods(api: Api, namespace: str, *names: str, **about: Any) -> None:
     add_pods(api, namespace, [fake_pod(name, **{"scheduler": "wattloom", **about}) for name in names])
+
+
+def bind(api: Api, namespace: str, pod: str, node: str) -> None:
+    """As another scheduler would."""
+    body = {"kind": "Binding", "metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+    api.post(f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
 
 
 def ask(port: int, path: str, host: str = "127.0.0.1", **headers: str) -> tuple[int, str]:

@@ -1,8 +1,6 @@
 """Pods bound on a real API server: each outcome, and what is true when an answer is lost."""
 
 import asyncio
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.kubernetes.live import PODS, client, relayed
@@ -10,8 +8,7 @@ from tests.kubernetes.live import PODS, client, relayed
 from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.binding import AlreadyBound, Binder, Bound, NodeGone, Outcome, PodGone, Refused, Unsure
 from wattloom.kubernetes.objects import Pod
-from wattloom.testing.kubernetes import ControlPlane, Part, add_nodes, add_pods, eventually, fake_node, fake_pod
-from wattloom.testing.kubernetes.fleet import add_namespace
+from wattloom.testing.kubernetes import ControlPlane, Part, add_nodes, add_pods, fake_node, fake_pod
 
 
 def _pods(plane: ControlPlane, space: str, *names: str) -> list[tuple[str, str]]:
@@ -127,41 +124,29 @@ def test_a_lost_answer_is_made_up_for_by_reading_the_pod(
 
 
 def test_without_a_server_it_is_unsure_in_the_end_or_bound_when_the_server_is_back(
-    make_plane: Callable[..., ControlPlane],
+    breakable: ControlPlane, fresh_namespace: str
 ) -> None:
-    plane = make_plane()
-    space = add_namespace(plane.api, "burst")
+    plane, space = breakable, fresh_namespace
     nodes = [f"n{number}" for number in range(10)]
     add_nodes(plane.api, [fake_node(node) for node in nodes])
-    pods = _pods(plane, space, *(f"p{number}" for number in range(300)))
-
-    left: list[int] = []
-
-    def break_it(binder: Binder) -> None:
-        plane.kill(Part.API_SERVER)
-        left.append(len(binder))
-        plane.start_part(Part.API_SERVER)
-        eventually(plane.api.ready)
+    pods = _pods(plane, space, *(f"p{number}" for number in range(120)))
 
     async def live() -> None:
-        async with client(plane) as api:
+        async with client(plane) as api, client(plane) as other:
             binder = Binder(api, in_flight=16, patience_s=60)
             asked = [
                 asyncio.create_task(binder.bind(space, name, uid, nodes[number % 10]))
                 for number, (name, uid) in enumerate(pods)
             ]
             await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-            breaking = threading.Thread(target=break_it, args=(binder,))
-            breaking.start()
+            plane.kill(Part.API_SERVER)
+            assert len(binder) > 0  # it did die in the middle
+            outcome = await Binder(other, patience_s=0.3).bind(space, "p0", "uid", "n0")
+            assert isinstance(outcome, Unsure)
+            await asyncio.to_thread(plane.start_part, Part.API_SERVER)
             outcomes = await asyncio.gather(*asked)
-            await asyncio.to_thread(breaking.join)
-            assert left[0] > 0  # it did die in the middle
-            assert outcomes == [Bound(nodes[number % 10]) for number in range(300)]
+            assert outcomes == [Bound(nodes[number % 10]) for number in range(120)]
             there = {pod.metadata.name: pod.spec.node_name for pod in (await api.list(PODS, space)).items}
             assert there == {name: nodes[number % 10] for number, (name, _) in enumerate(pods)}
-        plane.kill(Part.API_SERVER)
-        async with client(plane) as api:
-            outcome = await Binder(api, patience_s=0.3).bind(space, "p0", "uid", "n0")
-            assert isinstance(outcome, Unsure)
 
     event_loop.run(live())

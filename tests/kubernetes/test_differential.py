@@ -6,11 +6,12 @@ the first of the seeds. A difference tells its seed, and what is known of it bec
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
+from tests.kubernetes.conftest import programs_or_skip
 
-from wattloom.testing.kubernetes import ControlPlane
+from wattloom.testing.kubernetes import ControlPlane, Part
 from wattloom.testing.kubernetes.differential import Differential, Tried
 from wattloom.testing.kubernetes.reference import Reference
 
@@ -21,9 +22,11 @@ PODS = 50
 
 
 @pytest.fixture
-def differential(make_plane: Callable[..., ControlPlane]) -> Iterator[Differential]:
+def differential(empty_cluster: ControlPlane) -> Iterator[Differential]:
+    programs_or_skip("kube-scheduler")
     with Reference() as reference:
-        yield Differential(make_plane(), reference)
+        yield Differential(empty_cluster, reference)
+        empty_cluster.stop_part(Part.SCHEDULER)
 
 
 def test_random_pods_may_go_to_the_very_nodes_that_kube_scheduler_finds(differential: Differential) -> None:

@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,9 @@ from wattloom.kubernetes.extender_answers import ALL
 from wattloom.kubernetes.extender_config import scheduler_config
 from wattloom.kubernetes.extender_http import server_encryption
 from wattloom.testing.kubernetes import Api, ControlPlane, Part, add_nodes, add_pods, eventually, fake_node, fake_pod
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
 from wattloom.testing.kubernetes.processes import Process, free_ports
 
 DEAR, CHEAP = curve(250), curve(90)
-_numbers = count(1)
 
 
 def write_config(plane: ControlPlane, name: str, text: str) -> str:
@@ -40,23 +37,13 @@ def listen() -> str:
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory, listen: str) -> Iterator[ControlPlane]:
-    programs_or_skip("etcd", "kube-apiserver", "kube-scheduler", "kwok")
-    with ControlPlane(tmp_path_factory.mktemp("plane"), kwok=True) as plane:
-        plane.start_part(Part.SCHEDULER, {"config": write_config(plane, "extended", scheduler_config(listen))})
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
-
-
-@pytest.fixture
-def space(api: Api) -> str:
-    return add_namespace(api, f"space-{next(_numbers)}")
+def plane(control_plane: ControlPlane, listen: str) -> Iterator[ControlPlane]:
+    """The shared control plane with a kube-scheduler that asks there."""
+    programs_or_skip("kube-scheduler")
+    config = write_config(control_plane, "extended", scheduler_config(listen))
+    control_plane.start_part(Part.SCHEDULER, {"config": config})
+    yield control_plane
+    control_plane.stop_part(Part.SCHEDULER)
 
 
 def nodes(api: Api, profiles: dict[str, str | None], **options: Any) -> None:
@@ -64,7 +51,6 @@ def nodes(api: Api, profiles: dict[str, str | None], **options: Any) -> None:
 
 
 def pods(api: Api, space: str, number: int, name: str = "", **options: Any) -> None:
-    """Named after their namespace: with kwok no name may come back."""
     add_pods(api, space, [fake_pod(f"{name or space}-{one}", **options) for one in range(number)])
 
 
@@ -162,7 +148,11 @@ def test_the_clusters_cap_is_kept_in_a_burst(plane: ControlPlane, listen: str, a
     nodes(api, {f"n{one}": CHEAP for one in range(4)})
     with extending(plane, listen, cap_w=220.0) as running:
         pods(api, space, 20, cpu="500m")
+        eventually(lambda: sum(map(bool, nodes_of(api, space).values())) == 8)
         eventually(lambda: running.answered("filter", "refused") >= 12)
+        before = running.answered("filter", "refused")
+        pods(api, space, 1, name=f"{space}-more", cpu="500m")
+        eventually(lambda: running.answered("filter", "refused") > before)
         assert sum(map(bool, nodes_of(api, space).values())) == 8
         left = next(name for name, node in nodes_of(api, space).items() if not node)
         told(api, space, left, "FailedScheduling", "above its power cap")

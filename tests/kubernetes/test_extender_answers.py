@@ -9,7 +9,9 @@ import msgspec
 import pytest
 from tests.kubernetes.extending import curve
 
+from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
+from wattloom.kubernetes import extender_functions
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.extender import advising, kept
 from wattloom.kubernetes.extender_answers import ALL, Answers
@@ -36,7 +38,8 @@ class Bench:
         self.time = 0.0
         self.synced = True
         self.deciding = Deciding(advising(usable_policy(policy)), lambda _: None, clock=lambda: self.time)
-        self.loads = Loads(self.deciding, lambda name: self.nodes.counts(name), assume_s=30.0)
+        self.heard = 0
+        self.loads = Loads(self.deciding, lambda name: self.nodes.counts(name), assume_s=30.0, heard=lambda: self.heard)
         self.nodes = NodeRoll(
             self.deciding, here=self.loads.node_here, left=self.loads.node_left, busy=lambda _: False, form=bare_node
         )
@@ -64,6 +67,13 @@ class Bench:
         asked = {"Pod": body, "NodeNames": list(names)}
         answer = json.loads(self.answers.prioritize(json.dumps(asked).encode()) or b"")
         return {each["Host"]: each["Score"] for each in answer}
+
+    def expected(self, name: str, node: str) -> float | None:
+        """How long a pod of that name would run there; None: not known."""
+        ledger = self.deciding.engine.ledger
+        shape = ledger.shape_of(self.loads.call(seen(pod(name))))
+        found = ledger.runtimes.expect(shape.function, shape.variants[0], ledger.view.nodes()[node].cls.machine)
+        return None if isinstance(found, Unknown) else float(found.seconds)
 
     def demand(self, node: str) -> int:
         return self.deciding.engine.ledger.view.nodes()[node].demand
@@ -228,7 +238,7 @@ def test_a_pod_that_went_elsewhere_counts_there(bench: Bench) -> None:
 
 def test_a_pod_that_goes_nowhere_is_given_up_after_a_while(bench: Bench) -> None:
     bench.chosen(pod("a"), "cheap", "dear")
-    bench.time = 29.0
+    bench.time, bench.heard = 29.0, 1
     bench.loads.expire()
     assert bench.demand("cheap") == 1000
     bench.time = 31.0
@@ -236,6 +246,33 @@ def test_a_pod_that_goes_nowhere_is_given_up_after_a_while(bench: Bench) -> None
     assert (bench.demand("cheap"), bench.loads.expired, bench.loads.by_uid) == (0, 1, {})
     assert bench.chosen(pod("a"), "cheap", "dear") == ["cheap"]  # and may come again
     assert bench.deciding.refused == 0
+
+
+def test_nothing_is_given_up_while_nothing_is_heard_of_pods(bench: Bench) -> None:
+    bench.heard = 7
+    bench.chosen(pod("a"), "cheap", "dear")
+    bench.time = 200.0
+    bench.loads.expire()
+    assert (bench.demand("cheap"), bench.loads.expired) == (1000, 0)
+    bench.heard = 8
+    bench.loads.expire()
+    assert (bench.demand("cheap"), bench.loads.expired) == (0, 1)
+
+
+@pytest.mark.parametrize("keep", [1, ALL])
+def test_a_pod_counts_where_it_was_sent_if_only_one_node_is_left_of_all(keep: int) -> None:
+    """kube-scheduler asks for no scores then."""
+    bench = Bench(keep=keep)
+    bench.node("small", curve(250, capW=80.0))  # 50 W idle and 25 W a core: room for one
+    bench.node("full", curve(250, capW=60.0))
+    term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": term}]}
+    spec = {"affinity": {"nodeAffinity": wish}}
+    assert bench.chosen(pod("a", spec=spec), "small", "full") == ["small"]
+    assert bench.demand("small") == 1000
+    assert bench.chosen(pod("b", spec=spec), "small", "full") == []
+    bench.loads.changed(seen(pod("a", on="small")))
+    assert (bench.loads.assumed, bench.demand("small")) == (0, 1000)
 
 
 def test_pods_stay_counted_while_their_node_comes_and_goes(bench: Bench) -> None:
@@ -252,15 +289,92 @@ def test_pods_stay_counted_while_their_node_comes_and_goes(bench: Bench) -> None
 
 def test_run_times_are_learned_from_pods_that_end(bench: Bench) -> None:
     for number in range(5):
-        bench.loads.changed(seen(pod(f"job-{number}", on="cheap", phase="Running")))
-        bench.time += 60.0
-        bench.loads.deleted(seen(pod(f"job-{number}", on="cheap", phase="Succeeded")))
+        lives(bench, f"job-{number}", "Pending", "Running")
+    assert bench.expected("job-9", "cheap") == pytest.approx(60.0)
+
+
+def lives(bench: Bench, name: str, *phases: str, end: str = "Succeeded", **meta: Any) -> None:
+    """Ten seconds in each phase, in the last one a minute."""
+    for phase in phases:
+        bench.time += 10.0
+        bench.loads.changed(seen(pod(name, on="cheap", phase=phase)))
+    bench.time += 60.0
+    body = pod(name, on="cheap", phase=end)
+    body["metadata"] |= meta
+    bench.loads.deleted(seen(body))
+
+
+def test_of_pods_that_ran_before_they_were_known_nothing_is_learned(bench: Bench) -> None:
+    """Nobody knows when they began: after every restart of the extender that would be too short."""
+    for number in range(5):
+        lives(bench, f"job-{number}", "Running", "Running")
+        lives(bench, f"task-{number}", "Running", "Unknown", "Running")
+    assert not bench.expected("job-9", "cheap")
+    assert not bench.expected("task-9", "cheap")
+
+
+def test_of_pods_that_were_stopped_nothing_is_learned(bench: Bench) -> None:
+    for number in range(5):
+        lives(bench, f"job-{number}", "Pending", "Running", deletionTimestamp="2026-01-01T00:00:00Z")
+        lives(bench, f"task-{number}", "Pending", "Running", end="Failed")
+    assert not bench.expected("job-9", "cheap")
+    assert not bench.expected("task-9", "cheap")
+    assert bench.demand("cheap") == 0
+
+
+def test_a_pod_that_is_resized_while_it_runs_is_learned_with_its_whole_run(bench: Bench) -> None:
+    for number in range(5):
+        name = f"job-{number}"
+        bench.loads.changed(seen(pod(name, on="cheap")))
+        bench.loads.changed(seen(pod(name, on="cheap", phase="Running")))
+        bench.time += 30.0
+        bench.loads.changed(seen(pod(name, on="cheap", cpu="2", phase="Running")))
+        bench.time += 30.0
+        bench.loads.deleted(seen(pod(name, on="cheap", cpu="2", phase="Succeeded")))
+    assert bench.expected("job-9", "cheap") == pytest.approx(60.0)
+    assert bench.deciding.refused == 0
+
+
+def test_functions_that_were_called_once_are_forgotten_in_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extender_functions, "MOST_IDLE", 20)
     ledger = bench.deciding.engine.ledger
-    task = bench.loads.call(seen(pod("job-9")))
-    site = ledger.view.nodes()["cheap"].site
-    assert site is not None
-    outlook: Any = ledger.view.room(ledger.shape_of(task), site)
-    assert outlook.seconds == pytest.approx(60.0)
+    for number in range(5):
+        lives(bench, f"kept-{number}", "Pending", "Running")
+    bench.loads.changed(seen(pod("stays", on="cheap")))
+    for number in range(2_000):
+        lives(bench, f"job-{number}-x", "Pending", "Running")
+        bench.chosen(pod(f"ask-{number}-x"), "cheap")  # refused or sent elsewhere: it never comes
+        bench.heard += 1
+        bench.loads.expire()
+        if number % 5 == 0:
+            bench.expected("kept-9", "cheap")
+    assert len(ledger.functions) <= 20 + 2
+    assert len(ledger.runtimes.measured()) <= 20
+    assert len(ledger.ended) <= extender_functions.MOST_ENDED
+    assert bench.expected("kept-9", "cheap") == pytest.approx(60.0)
+    assert bench.expected("job-1-x", "cheap") is None  # may come again, as one that is new
+    bench.nodes.deleted("cheap")
+    bench.node("cheap", curve(90))
+    assert bench.demand("cheap") == 2000  # of the one that stays, and of the last that was asked about
+    assert bench.deciding.refused == 0
+
+
+def test_a_profile_of_another_architecture_leaves_the_node_in_use_though_pods_are_there(bench: Bench) -> None:
+    bench.loads.changed(seen(pod("a", on="cheap")))
+    bench.node("cheap", curve(90, arch="aarch64"))
+    assert "arch" in bench.nodes.problems["cheap"]
+    bench.node("cheap", curve(90, arch="amd64", capW=70.0))
+    assert (bench.deciding.refused, bench.nodes.problems) == (0, {})
+    assert bench.deciding.engine.ledger.nodes["cheap"].cap_w == 70.0
+    assert bench.demand("cheap") == 1000
+
+
+def test_an_absurd_profile_leaves_the_others_in_use(bench: Bench) -> None:
+    absurd = json.dumps({"cores": 8, "coresWatts": [[0, 1e308], [8, 1.7e308]]})
+    bench.node("absurd", absurd)
+    bench.node("cheap", absurd)
+    assert bench.chosen(pod("a"), "absurd", "dear", "cheap") == ["dear"]
+    assert bench.deciding.refused == 0
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------

@@ -141,9 +141,14 @@ def test_half_a_question_is_not_waited_for_and_callers_are_limited(monkeypatch: 
             pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3)]
             assert await asyncio.wait_for(pairs[2][0].read(), 20) == b""
             pairs[0][1].write(question()[:-3])
+            pairs[1][1].write(question())
+            assert b"200 OK" in await asyncio.wait_for(pairs[1][0].readline(), 20)
+            await pairs[1][0].readuntil(b"}")
             assert await asyncio.wait_for(pairs[0][0].read(), 20) == b""
             pairs[1][1].write(question())  # idle ones stay
             assert b"200 OK" in await asyncio.wait_for(pairs[1][0].readline(), 20)
+            pairs.append(await asyncio.open_connection("127.0.0.1", server.port))
+            assert await asyncio.wait_for(pairs[3][0].read(), 20) == b""  # but none that never asked
             for _, writer in pairs:
                 writer.close()
 
@@ -164,6 +169,24 @@ def test_with_a_token_only_those_who_bring_it_are_answered() -> None:
             ):
                 asked = question(Authorization=authorization)
                 assert (await exchange(server, asked))[0][0] == status, authorization
+
+    run(work)
+
+
+def test_who_may_not_ask_is_refused_before_he_has_sent_the_question() -> None:
+    async def work() -> None:
+        async with serving(token=TOKEN) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            whole = question(b"x" * 1_000_000)
+            writer.write(whole[:500_000])
+            async with asyncio.timeout(20):
+                assert b"401" in await reader.readline()
+            (caller,) = server.callers
+            assert not caller._parts  # nothing of it is kept
+            writer.write(whole[500_000:])
+            async with asyncio.timeout(20):
+                assert b"token is needed" in await reader.read()
+            writer.close()
 
     run(work)
 

@@ -1,20 +1,20 @@
 """What goes wrong on the way: every fault a cluster has in store, made for real."""
 
-import asyncio
 import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from threading import Thread
 from typing import Any
 
+from tests.kubernetes.conftest import PROFILES
 from tests.kubernetes.running import (
     CURVE,
     PROFILE,
     Running,
     all_bound,
+    bind,
+    held_bindings,
     nodes,
     nodes_of,
     pods,
@@ -23,33 +23,14 @@ from tests.kubernetes.running import (
     told,
 )
 
-from wattloom.kubernetes.binding import Outcome
-from wattloom.kubernetes.manifests import manifest
+from wattloom.kubernetes.manifests import NAMESPACE, manifest
 from wattloom.kubernetes.pod_entry import At
 from wattloom.testing.kubernetes import Api, ControlPlane, Part, eventually
+from wattloom.testing.kubernetes.applying import apply
 from wattloom.testing.kubernetes.fleet import add_namespace
 
-BURST = 300
-
-
-@contextmanager
-def held_bindings(running: Running) -> Iterator[Callable[[], list[str]]]:
-    """Bindings stop just before they are sent, until the block ends; the names of those that were asked for."""
-    binder = running.scheduler.binder
-    bind, asked = binder.bind, []
-    go = running.call(asyncio.Event)
-
-    async def late(namespace: str, name: str, uid: str, node: str) -> Outcome:
-        asked.append(f"{name} to {node}")
-        await go.wait()
-        return await bind(namespace, name, uid, node)
-
-    binder.bind = late  # type: ignore[method-assign]
-    try:
-        yield lambda: asked
-    finally:
-        binder.bind = bind  # type: ignore[method-assign]
-        running.call(go.set)
+BURST, SOME = 150, 20
+"""Pods in a burst, and how many of them are bound when something happens."""
 
 
 def load_of(running: Running) -> dict[str, int]:
@@ -57,12 +38,6 @@ def load_of(running: Running) -> dict[str, int]:
     index = running.scheduler.deciding.engine.ledger.index
     found: dict[str, int] = running.call(lambda: {name: len(node.tasks) for name, node in index.nodes.items()})
     return found
-
-
-def bind(api: Api, space: str, pod: str, node: str) -> None:
-    """As another scheduler would."""
-    body = {"kind": "Binding", "metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
-    api.post(f"/api/v1/namespaces/{space}/pods/{pod}/binding", body)
 
 
 # -- races -------------------------------------------------------------------------------------------------------------
@@ -137,29 +112,22 @@ def test_a_namesake_made_while_the_binding_is_under_way_is_another_pod(running: 
 # -- the API server and its store --------------------------------------------------------------------------------------
 
 
-def burst(api: Api, space: str, size: int = BURST) -> Thread:
-    """Pods made one by one by somebody who does not give up."""
-
-    def make() -> None:
-        for number in range(size):
-            eventually(partial(_made, api, space, f"burst-{number}"), 120)
-
-    thread = Thread(target=make)
-    thread.start()
-    return thread
+def many(size: int, name: str = "burst") -> list[str]:
+    return [f"{name}-{number}" for number in range(size)]
 
 
-def _made(api: Api, space: str, name: str) -> bool:
-    try:
-        pods(api, space, name, cpu="50m", memory="1Mi")
-    except Exception as error:
-        if "AlreadyExists" in str(error) or "already exists" in str(error):
-            return True
-        raise
-    return True
+@contextmanager
+def binding_many(plane: ControlPlane, space: str) -> Iterator[Running]:
+    """A scheduler in the middle of a burst: some pods are bound, and many bindings wait for the word to be sent."""
+    nodes(plane.api, *(f"n{number}" for number in range(10)))
+    pods(plane.api, space, *many(BURST), cpu="50m", memory="1Mi")
+    with scheduling(plane, policy="spread", free=SOME) as running:
+        eventually(lambda: running.scheduler.counts.bindings == {"bound": SOME})
+        eventually(lambda: len(running.held) == running.scheduler.binder.in_flight)
+        yield running
 
 
-def check_burst(running: Running, api: Api, space: str, size: int = BURST) -> None:
+def check_burst(running: Running, api: Api, space: str, size: int) -> None:
     """Everybody has a node, and what the engine knows is what the API server says."""
 
     def whole() -> bool:
@@ -171,51 +139,45 @@ def check_burst(running: Running, api: Api, space: str, size: int = BURST) -> No
     eventually(lambda: {node: load for node, load in load_of(running).items() if load} == dict(truth), 60)
 
 
-def wait_for_some(api: Api, space: str, some: int) -> None:
-    eventually(lambda: sum(map(bool, nodes_of(api, space).values())) >= some, 120)
+def sent_to_nobody(running: Running, plane: ControlPlane, part: Part) -> None:
+    """Kill a part that has stopped answering, while bindings are under way to it."""
+    plane.pause(part)
+    running.release()
+    plane.kill(part)
+    assert running.call(lambda: running.scheduler.carrying.under_way) > 0
 
 
-def test_a_burst_survives_a_kill_of_the_api_server(make_plane: Callable[..., ControlPlane]) -> None:
-    plane = make_plane()
-    space = add_namespace(plane.api, "burst")
-    nodes(plane.api, *(f"n{number}" for number in range(10)))
-    with scheduling(plane, policy="spread") as running:
-        making = burst(plane.api, space)
-        wait_for_some(plane.api, space, 50)
-        plane.restart(Part.API_SERVER)
-        making.join()
-        check_burst(running, plane.api, space)
+def test_a_burst_survives_a_kill_of_the_api_server(breakable: ControlPlane, space: str) -> None:
+    with binding_many(breakable, space) as running:
+        sent_to_nobody(running, breakable, Part.API_SERVER)
+        breakable.start_part(Part.API_SERVER)
+        pods(breakable.api, space, *many(10, "late"), cpu="50m", memory="1Mi")
+        check_burst(running, breakable.api, space, BURST + 10)
 
 
-def test_a_burst_survives_a_kill_of_etcd(make_plane: Callable[..., ControlPlane]) -> None:
-    plane = make_plane()
-    space = add_namespace(plane.api, "burst")
-    nodes(plane.api, *(f"n{number}" for number in range(10)))
-    with scheduling(plane, policy="spread") as running:
-        making = burst(plane.api, space)
-        wait_for_some(plane.api, space, 50)
-        plane.kill(Part.ETCD)
-        time.sleep(2.0)
-        plane.start_part(Part.ETCD)
-        making.join()
-        check_burst(running, plane.api, space)
+def test_a_burst_survives_a_kill_of_etcd(breakable: ControlPlane, space: str) -> None:
+    with binding_many(breakable, space) as running:
+        sent_to_nobody(running, breakable, Part.ETCD)
+        eventually(lambda: not breakable.api.ready(), 60)
+        breakable.start_part(Part.ETCD)
+        eventually(breakable.api.ready, 60)
+        pods(breakable.api, space, *many(10, "late"), cpu="50m", memory="1Mi")
+        check_burst(running, breakable.api, space, BURST + 10)
 
 
-def test_a_watch_that_is_too_old_is_read_anew(make_plane: Callable[..., ControlPlane]) -> None:
+def test_a_watch_that_is_too_old_is_read_anew(breakable: ControlPlane, space: str) -> None:
     """The API server forgets (its store is compacted, its memory is new) while it is out of reach."""
-    plane = make_plane(flags={Part.API_SERVER: {"etcd-compaction-interval": "1s"}})
-    space = add_namespace(plane.api, "old")
+    plane = breakable
     nodes(plane.api, "n1", "n2")
     with scheduling(plane, policy="spread") as running:
         pods(plane.api, space, "first")
         all_bound(plane.api, space)
         with cut_off(running):
             plane.api.delete("/api/v1/nodes/n2")
-            for number in range(30):
-                pods(plane.api, space, f"meanwhile-{number}", cpu="10m")
-                plane.api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {"turn": str(number)}}})
-            time.sleep(4.0)
-            plane.restart(Part.API_SERVER)
+            pods(plane.api, space, *many(10, "meanwhile"), cpu="10m")
+            plane.compact()
+            plane.kill(Part.API_SERVER)
+        plane.start_part(Part.API_SERVER)
         all_bound(plane.api, space, 120)
         eventually(lambda: load_of(running).keys() == {"n1"}, 60)
         counts = running.call(lambda: [each.counts.expired for each in running.scheduler.state.reflectors])
@@ -241,35 +203,36 @@ def cut_off(running: Running) -> Iterator[None]:
 
 
 def test_an_api_server_that_throttles_is_given_time(make_plane: Callable[..., ControlPlane]) -> None:
-    few = {"max-requests-inflight": "4", "max-mutating-requests-inflight": "2"}
+    """An administrator's requests are never turned away: so the scheduler has the account that is shipped."""
+    few = {"enable-priority-and-fairness": "false", "max-mutating-requests-inflight": "1"}
     plane = make_plane(flags={Part.API_SERVER: few})
+    apply(plane.api, manifest("namespace") + "---\n" + manifest("rbac"))
+    account = plane.kubeconfig_of(plane.access_of_account(NAMESPACE, "wattloom-scheduler"), "scheduler")
     space = add_namespace(plane.api, "slow")
     nodes(plane.api, *(f"n{number}" for number in range(5)))
-    with scheduling(plane, policy="spread") as running:
-        burst(plane.api, space, 100).join()
-        check_burst(running, plane.api, space, 100)
-        told(plane.api, space, "burst-99", "Scheduled", "Successfully assigned", 120)
+    pods(plane.api, space, *many(60), cpu="50m", memory="1Mi")
+    with scheduling(plane, account, policy="spread") as running:
+        check_burst(running, plane.api, space, 60)
+        assert running.scheduler.api.throttled > 0
+        assert running.scheduler.counts.bindings == {"bound": 60}
+        told(plane.api, space, "burst-59", "Scheduled", "Successfully assigned", 120)
 
 
-def test_an_api_server_that_hangs_is_waited_for(make_plane: Callable[..., ControlPlane]) -> None:
-    plane = make_plane()
-    space = add_namespace(plane.api, "hung")
-    nodes(plane.api, "n1", "n2")
-    with scheduling(plane, policy="spread") as running:
-        pods(plane.api, space, *(f"p-{number}" for number in range(20)), cpu="10m")
-        plane.pause(Part.API_SERVER)
-        time.sleep(5.0)
-        plane.resume(Part.API_SERVER)
-        check_burst(running, plane.api, space, 20)
+def test_an_api_server_that_hangs_is_waited_for(breakable: ControlPlane, space: str) -> None:
+    nodes(breakable.api, "n1", "n2")
+    with scheduling(breakable, policy="spread", free=0) as running:
+        pods(breakable.api, space, *many(20), cpu="10m")
+        eventually(lambda: len(running.held) == 20)
+        breakable.pause(Part.API_SERVER)
+        running.release()
+        time.sleep(1.0)
+        assert running.call(lambda: running.scheduler.carrying.under_way) == 20
+        breakable.resume(Part.API_SERVER)
+        check_burst(running, breakable.api, space, 20)
+        assert running.scheduler.counts.bindings == {"bound": 20}
 
 
 # -- what people write -------------------------------------------------------------------------------------------------
-
-
-def install_profiles(api: Api) -> None:
-    import yaml
-
-    api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", yaml.safe_load(manifest("crd")))
 
 
 def a_profile(name: str, **spec: Any) -> dict[str, Any]:
@@ -282,18 +245,14 @@ def a_profile(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_a_malformed_profile_makes_its_node_unknown_and_harms_no_other(
-    make_plane: Callable[..., ControlPlane],
+    plane: ControlPlane, profiles: Api, space: str
 ) -> None:
-    plane = make_plane()
-    api, space = plane.api, add_namespace(plane.api, "malformed")
-    install_profiles(api)
-    profiles = "/apis/wattloom.dev/v1alpha1/machineprofiles"
-    eventually(lambda: api.get(profiles) is not None)
+    api = profiles
     nodes(api, "a-falling", "b-known", "c-garbled")
     api.patch("/api/v1/nodes/c-garbled", {"metadata": {"annotations": {PROFILE: "{"}}})
     api.patch("/api/v1/nodes/b-known", {"metadata": {"annotations": {PROFILE: CURVE}}})
     falling = {"coresWatts": [[8, 50], [0, 5]]}
-    api.post(profiles, a_profile("falling", nodeName="a-falling", **falling))
+    api.post(PROFILES, a_profile("falling", nodeName="a-falling", **falling))
     with scheduling(plane) as running:
         about = {"annotations": {"wattloom.dev/runtime-seconds": "10"}}
         pods(api, space, "one", **about)
@@ -301,7 +260,7 @@ def test_a_malformed_profile_makes_its_node_unknown_and_harms_no_other(
         problems = running.call(lambda: dict(running.scheduler.state.nodes.problems))
         assert problems.keys() == {"a-falling", "c-garbled"}
         mended = a_profile("falling", nodeName="a-falling", coresWatts=[[0, 5], [8, 20]])
-        api.put(f"{profiles}/falling", mended | {"metadata": api.get(f"{profiles}/falling")["metadata"]})
+        api.put(f"{PROFILES}/falling", mended | {"metadata": api.get(f"{PROFILES}/falling")["metadata"]})
         eventually(lambda: "a-falling" not in running.call(lambda: dict(running.scheduler.state.nodes.problems)))
         pods(api, space, "two", **about)
         assert eventually(lambda: nodes_of(api, space)["two"]) == "a-falling"

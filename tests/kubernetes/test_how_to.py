@@ -5,13 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.kubernetes.conftest import programs_or_skip
 
 from wattloom.testing.kubernetes import ControlPlane, binaries, eventually
+from wattloom.testing.kubernetes.processes import Process
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/schedule-on-kubernetes.md"
 FOREVER = ("wattloom kubernetes scheduler", "port-forward")
@@ -41,40 +42,35 @@ class Terminal:
         assert done.returncode == 0, f"{text}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def begin(self, text: str) -> "subprocess.Popen[bytes]":
-        log = (self._folder / "said").open("wb")
-        with log:
-            return subprocess.Popen(
-                ["bash", "-c", f"exec {text}"], cwd=self._folder, env=self._env, stdout=log, stderr=log
-            )
+    def begin(self, text: str) -> Process:
+        words = ["bash", "-c", f"exec {text}"]
+        process = Process(text, words, self._folder / "said", cwd=self._folder, env=self._env)
+        process.start()
+        return process
 
 
 def blocks() -> list[str]:
     return re.findall(r"```(?:bash|sh)\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
-def test_the_page_can_be_typed_from_its_beginning_to_its_end(
-    make_plane: Callable[..., ControlPlane], tmp_path: Path
-) -> None:
+def test_the_page_can_be_typed_from_its_beginning_to_its_end(played: ControlPlane, tmp_path: Path) -> None:
     programs_or_skip("kubectl")
     if shutil.which("bash") is None:
         pytest.skip("BASH IS MISSING: install it (Debian: apt-get install bash)")
-    terminal = Terminal(make_plane(kwok=True), tmp_path / "terminal")
-    said, started = [], []
-    try:
+    terminal = Terminal(played, tmp_path / "terminal")
+    said: list[str] = []
+    with ExitStack() as stack:
+        stack.callback(terminal.type, "kubectl delete --ignore-not-found crd machineprofiles.wattloom.dev")
         for block in blocks():
             lasting = [line for line in block.splitlines() if any(words in line for words in FOREVER)]
             if not any("port-forward" in line for line in lasting):
                 rest = "".join(f"{line}\n" for line in block.splitlines() if line not in lasting)
-                started += [terminal.begin(line) for line in lasting]
+                for line in lasting:
+                    stack.callback(terminal.begin(line).stop, 60.0)
                 said.append(terminal.type(rest))
             if "schedulerName: wattloom" in block:
                 eventually(lambda: "Scheduled" in terminal.type("kubectl describe pod web-0"), 60)
                 said.append(terminal.type("kubectl describe pod web-0"))
-    finally:
-        for process in started:
-            process.terminate()
-            process.wait(60)
     text = " ".join("\n".join(said).split())
     sample = re.search(r"Normal  Scheduled  (.*?)\n```", PAGE.read_text(), re.DOTALL)
     assert sample is not None

@@ -14,11 +14,14 @@ from tests.kubernetes.running import Running, all_bound, nodes, nodes_of, pods, 
 from wattloom.cli.main import cli
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
+from wattloom.errors import PolicyError
+from wattloom.kubernetes import looking_after
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.decision_log import DecisionLog
-from wattloom.kubernetes.log_rotation import rotate
+from wattloom.kubernetes.log_rotation import Memory, rotate
 from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.present_state import present_state
+from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.log import Log
@@ -211,6 +214,92 @@ def test_a_log_that_cannot_be_begun_leaves_the_old_one_going(
     assert "cannot be written" in caplog.text
     assert bench.folded().same
     assert explained("n/one", bench.log.path)["decisions"]
+
+
+def test_a_start_that_came_to_nothing_pushes_no_log_out(bench: Bench) -> None:
+    """Neither the first start without a cluster nor any after it."""
+    bench.submit("n/one#1")
+    bench.log.close()
+    for _ in range(3):
+        DecisionLog(bench.log.path, POLICY, "here").close()
+    assert explained("n/one", bench.log.path.with_name("decisions.log.1"))["decisions"]
+
+
+def test_another_file_of_one_line_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a log")
+    DecisionLog(path, POLICY, "here").close()
+    assert (tmp_path / "notes.txt.1").read_text() == "not a log"
+
+
+@pytest.mark.parametrize("with_log", [True, False])
+def test_a_policy_that_is_gone_meanwhile_leaves_the_old_engine_going(
+    with_log: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(looking_after, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(looking_after, "Memory", lambda deciding: Memory(deciding, most=0))
+    bench.log._most = 10
+    asked = 0
+    bench.submit("n/one#1")
+    engine = bench.deciding.engine
+
+    def gone() -> Policy:
+        nonlocal asked
+        asked += 1
+        raise PolicyError("policy", "mine.py is gone")
+
+    async def looked_after() -> None:
+        if with_log:
+            work = asyncio.create_task(looking_after.look_after_log(bench.log, bench.deciding, gone))
+        else:
+            work = asyncio.create_task(looking_after.look_after_memory(bench.deciding, gone))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not work.done()
+        work.cancel()
+
+    bench._runner.run(looked_after())
+    assert asked == 1, "it is not loaded again at every look"
+    assert "mine.py is gone" in caplog.text
+    assert bench.deciding.engine is engine
+    bench.submit("n/two#1")
+    assert bench.folded().same
+
+
+def test_without_a_log_what_is_remembered_of_ended_pods_stays_in_bounds(bench: Bench) -> None:
+    """Each has a function of its own, as pods of single jobs have."""
+    memory = Memory(bench.deciding, most=100)
+    needs = Requirements(cpu=0.5, resources=(("pods", 1),))
+    most = anew = 0
+
+    async def begun_anew() -> None:
+        memory.begin_anew(usable_policy(POLICY))
+
+    bench.submit("n/stays#1")
+    where = bench.node_of("n/stays#1")
+    for number in range(500):
+        name, function = f"n/job-{number}#1", f"n/job-{number}"
+        bench.tell(ev.FunctionDefined(bench.deciding.now, Function(function)))
+        bench.tell(ev.TaskSubmitted(bench.deciding.now, Task(id=name, function=function, requirements=needs)))
+        bench.tell(ev.TaskStarted(bench.deciding.now, name, 1))
+        bench.tell(ev.TaskFinished(bench.deciding.now, name, 1, 1.0))
+        ledger = bench.deciding.engine.ledger
+        most = max(most, len(ledger.functions) + len(ledger.ended))
+        if memory.is_full:
+            anew += 1
+            bench._runner.run(begun_anew())
+    assert most <= 102
+    assert anew == 10
+    assert bench.node_of("n/stays#1") == where
+    assert bench.deciding.refused == 0
+
+
+def test_memory_is_full_by_what_came_after_its_beginning(bench: Bench) -> None:
+    memory = Memory(bench.deciding, most=0)
+    bench.submit("n/one#1")
+    assert memory.is_full
+    memory.postpone()
+    assert not memory.is_full
 
 
 def explained(pod: str, log: Path) -> dict[str, list[dict[str, str]]]:

@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -25,33 +24,13 @@ from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.log import LogWriter
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.trial import Arrival, Trial
-from wattloom.testing.kubernetes import (
-    Api,
-    BinariesMissing,
-    ControlPlane,
-    add_nodes,
-    binaries,
-    eventually,
-    fake_node,
-    fake_pod,
-)
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
+from wattloom.testing.kubernetes import Api, ControlPlane, add_nodes, eventually, fake_node, fake_pod
 from wattloom.workload.function import Function, Variant
 
 POLICIES = ("least-joules", "marginal-energy", "pack", "spread", "round-robin", "random:seed=7", "weighted", "fifo")
 LONG_S = 1e5
 """Nothing ends while tasks are placed."""
 CURVES = ([[0, 60], [8, 120]], [[0, 30], [4, 80], [8, 200]], [[0, 90], [8, 130]])
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    try:
-        binaries(["etcd", "kube-apiserver"])
-    except BinariesMissing as missing:
-        pytest.skip(f"KUBERNETES IS MISSING: {missing}")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
 
 
 def machines() -> list[dict[str, Any]]:
@@ -120,10 +99,10 @@ def read(api: Api, path: str, kind: type[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_same_pods_and_nodes_get_the_same_places_in_simulation(policy: str, plane: ControlPlane) -> None:
-    api, chance = plane.api, random.Random(policy)
-    clear(api)
-    space = add_namespace(api, policy.partition(":")[0])
+def test_the_same_pods_and_nodes_get_the_same_places_in_simulation(
+    policy: str, plane: ControlPlane, api: Api, space: str
+) -> None:
+    chance = random.Random(policy)
     add_nodes(api, machines(), threads=1)
     for body in work(chance, 60):
         api.post(f"/api/v1/namespaces/{space}/pods", body)
@@ -134,4 +113,3 @@ def test_the_same_pods_and_nodes_get_the_same_places_in_simulation(policy: str, 
     with scheduling(plane, policy=policy):
         eventually(lambda: all(nodes_of(api, space).values()))
     assert nodes_of(api, space) == expected
-    clear(api)

@@ -7,9 +7,11 @@ import pytest
 
 from wattloom.kubernetes.objects import Namespace, Pod
 from wattloom.kubernetes.pods import ended, found_of, function_of, gates, task_of
+from wattloom.kubernetes.templates import Templates, depends_on_world
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.world import World
 from wattloom.workload.task import Task
+from wattloom.workload.task_problem import task_problem
 from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Toleration, Where
 
 
@@ -281,3 +283,79 @@ def test_gates_and_ends_are_seen() -> None:
     assert not gates(pod())
     assert ended(pod(status={"phase": "Failed"}))
     assert not ended(pod(status={"phase": "Running"}))
+
+
+# -- amounts that nobody has -------------------------------------------------------------------------------------------
+
+
+def asking(**amounts: str) -> dict[str, Any]:
+    requests = {name.replace("gpu", "example.com/gpu"): amount for name, amount in amounts.items()}
+    return {"containers": [{"resources": {"requests": requests}}]}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "words"),
+    [
+        ({"cpu": "1e310"}, "cpu is more than can be counted"),
+        ({"cpu": "9" * 5_000}, "more than 1,000 digits"),
+        ({"cpu": "2000000"}, "cpu must be between 0 and 1000000 cores"),
+        ({"memory": "1e30"}, "memory is more than can be counted"),
+        ({"gpu": "1e30"}, "example.com/gpu is more than can be counted"),
+    ],
+)
+def test_more_than_the_engine_takes_is_told_and_takes_nothing_it_cannot_take_on_a_node(
+    amounts: dict[str, str], words: str
+) -> None:
+    given = pod(asking(**amounts))
+    wrong = refused(given)
+    assert wrong.field == "spec.containers.resources"
+    assert words in wrong.why
+    assert task_problem(found_of(given, World())) is None
+
+
+# -- templates ---------------------------------------------------------------------------------------------------------
+
+
+def with_volume(name: str, **volume: Any) -> Pod:
+    mounted = {"containers": [{"volumeMounts": [{"name": name}]}]}
+    return pod({**mounted, "volumes": [{"name": name, **volume}]}, name=name, uid=f"{name}-uid")
+
+
+@pytest.mark.parametrize("kind", ["projected", "configMap", "emptyDir", "hostPath"])
+def test_pods_with_volumes_of_no_matter_are_read_once_whatever_the_volumes_are_called(kind: str) -> None:
+    templates = Templates(World())
+    first, second = (
+        templates.waiting(with_volume(f"kube-api-access-{end}", **{kind: {}})) for end in ("x7x2p", "b9k4q")
+    )
+    assert isinstance(first, Task)
+    assert isinstance(second, Task)
+    assert first.id != second.id
+    assert first.requirements is second.requirements
+
+
+@pytest.mark.parametrize(
+    ("given", "depends"),
+    [
+        (pod(), False),
+        (with_volume("token", projected={}), False),
+        (with_volume("disk", iscsi={}), False),
+        (with_volume("data", persistentVolumeClaim={"claimName": "data"}), True),
+        (with_volume("scratch", ephemeral={}), True),
+        (pod({"affinity": {"nodeAffinity": {}}}), False),
+    ],
+)
+def test_claims_are_what_pods_depend_on_beside_themselves(given: Pod, depends: bool) -> None:
+    assert depends_on_world(given) is depends
+
+
+def test_rules_over_namespaces_by_their_labels_depend_on_these() -> None:
+    term = {"topologyKey": "zone", "namespaceSelector": {"matchLabels": {"team": "a"}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert depends_on_world(pod({"affinity": affinity}))
+
+
+def test_a_pod_with_a_claim_or_an_old_kind_of_volume_is_never_taken_for_one_without() -> None:
+    templates = Templates(World())
+    assert isinstance(templates.waiting(with_volume("a", emptyDir={})), Task)
+    for kind in ("persistentVolumeClaim", "ephemeral", "iscsi"):
+        assert isinstance(templates.waiting(with_volume("a", **{kind: {}})), Unsupported)

@@ -102,6 +102,15 @@ def test_a_profile_that_changes_is_another_machine_and_one_that_only_moves_is_no
         ({"cores": 8, "wats": 3}, "wats"),
         ({"cores": 8, "capW": -1}, "capW"),
         ({"coresWatts": [[0, 1]]}, "cores"),
+        ({"cores": 8, "capW": 1e308}, ".capW: must be at most 1000000000 W"),
+        ({"cores": 8, "tdpW": 1e308}, ".tdpW: must be at most"),
+        ({"cores": 8, "sleepW": 1e10, "coresWatts": [[0, 50], [8, 90]]}, ".sleepW: must be at most"),
+        ({"cores": 8, "coresWatts": [[0, 1e308], [8, 1.7e308]]}, ".coresWatts: must be at most"),
+        ({"cores": 8, "coresWatts": [[0, 5], [1e300, 9]]}, ".coresWatts: must be for at most 1000000 cores"),
+        ({"cores": 8, "loadWatts": [5, 1e300]}, ".loadWatts: must be at most"),
+        ({"cores": 8, "speed": 1e-300}, ".speed: must be between"),
+        ({"cores": 8, "arch": "aarch64"}, ".arch: is aarch64, but the node says that it is x86_64"),
+        ({"cores": 8, "arch": "arm64"}, ".arch: is arm64"),
     ],
 )
 def test_a_profile_with_a_mistake_leaves_the_node_unknown_and_names_the_field(spec: dict[str, Any], words: str) -> None:
@@ -115,6 +124,22 @@ def test_a_profile_with_a_mistake_leaves_the_node_unknown_and_names_the_field(sp
         assert milliwatts(found) is None
     assert "MachineProfile r1" in by_object.problem
     assert ANNOTATION in by_annotation.problem
+
+
+@pytest.mark.parametrize("arch", ["amd64", "x86_64", ""])
+def test_an_architecture_may_be_written_as_kubernetes_does(arch: str) -> None:
+    found = Profiles([profile(**CURVE, nodeName="n1", arch=arch)]).of(node())
+    assert (found.machine.arch, found.problem) == ("x86_64", "")
+
+
+def test_a_virtual_and_a_real_machine_of_one_processor_and_size_are_two_machines() -> None:
+    model = {"wattloom.dev/cpu-model": "xeon-e5-2699v4"}
+    real = Profiles().of(node(model)).machine
+    virtual = Profiles().of(node({**model, "feature.node.kubernetes.io/cpu-cpuid.HYPERVISOR": "true"})).machine
+    assert real.watts != virtual.watts
+    assert real.name != virtual.name
+    assert real.name.startswith("xeon-e5-2699v4-16c16t-")
+    assert Profiles().of(node(model)).machine == real
 
 
 def test_an_annotation_that_is_no_json_is_told() -> None:
@@ -172,7 +197,7 @@ def test_a_node_of_whose_processor_nothing_is_known_is_unknown(model: str) -> No
 
 def test_what_was_published_is_read_back_as_the_same_machine() -> None:
     machine = Machine(
-        name="m", arch="aarch64", cores=4, threads=8, memory=0, watts=((0.0, 10.0), (8.0, 60.0)),
+        name="m", arch="x86_64", cores=4, threads=8, memory=0, watts=((0.0, 10.0), (8.0, 60.0)),
         speed=1.2, tdp_w=80.0, provenance="measured", quantity="package", source="profile of today",
     )  # fmt: skip
     body = msgspec.json.encode(published(machine, node_name="n1"))

@@ -1,48 +1,47 @@
 """The shipped roles are enough, and no more than enough, for all that the scheduler does."""
 
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tests.kubernetes.running import Replica, nodes, pods, scheduling, told
+from tests.kubernetes.running import (
+    CURVE,
+    PROFILE,
+    Replica,
+    Running,
+    bind,
+    events_of,
+    held_bindings,
+    nodes,
+    pods,
+    scheduling,
+    told,
+)
 
-from wattloom.kubernetes import kinds
+from wattloom.kubernetes.connection import Answer, Connection
+from wattloom.kubernetes.event_book import Pod
 from wattloom.kubernetes.manifests import NAMESPACE, manifest, names
-from wattloom.kubernetes.resource import Resource
+from wattloom.kubernetes.pool import Pool
 from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace
+from wattloom.testing.kubernetes.applying import PATHS, apply
 
-PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-}
+Right = tuple[str, str, str]
+"""A group, a resource of it (with what is below it), and what is done to it."""
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/wattloom-scheduler"
+ROLE = f"{PATHS['ClusterRole']}/wattloom-scheduler"
 
 
-def objects(what: str, **options: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(manifest(what, **options)))
-
-
-def apply(api: Api, body: dict[str, Any]) -> None:
-    api.post(PATHS[body["kind"]].format(body["metadata"].get("namespace", "")), body)
-
-
-def test_the_api_server_takes_every_manifest_as_it_is_printed(make_plane: Callable[..., ControlPlane]) -> None:
-    plane = make_plane()
-    for body in objects("all", image="registry.example/wattloom:1"):
-        apply(plane.api, body)
-    made = plane.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/wattloom-scheduler")
-    assert made["spec"]["replicas"] == 2
+@pytest.mark.usefixtures("profiles")
+def test_the_api_server_takes_every_manifest_as_it_is_printed(api: Api) -> None:
+    *_, made = apply(api, manifest("all", image="registry.example/wattloom:1"))
+    assert (made["kind"], made["spec"]["replicas"]) == ("Deployment", 2)
     container = made["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "registry.example/wattloom:1"
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    api.delete(f"{PATHS['Deployment'].format(NAMESPACE)}/wattloom-scheduler")
 
 
 def test_another_namespace_is_used_throughout() -> None:
@@ -52,69 +51,125 @@ def test_another_namespace_is_used_throughout() -> None:
     assert set(names()) >= {"namespace", "crd", "rbac", "deployment"}
 
 
-def rules(api: Api) -> list[dict[str, Any]]:
-    role = api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/wattloom-scheduler")
-    found: list[dict[str, Any]] = role["rules"]
+# -- what it may do, and what it does ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def account(plane: ControlPlane, profiles: Api) -> Path:
+    """The kubeconfig of the account that is shipped, with exactly its roles; nobody leads yet."""
+    apply(profiles, f"{manifest('namespace')}---\n{manifest('rbac')}")
+    with suppress(ApiRefused):
+        profiles.delete(LEASE)
+    return plane.kubeconfig_of(plane.access_of_account(NAMESPACE, "wattloom-scheduler"), "scheduler")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[Right]:
+    """What is asked of the API server, as its roles name it."""
+    found: set[Right] = set()
+    request, stream = Pool.request, Pool.stream
+
+    async def noted_request(self: Pool, method: str, path: str, *rest: Any, **more: Any) -> Answer:
+        if (right := right_for(method, path)) is not None:
+            found.add(right)
+        return await request(self, method, path, *rest, **more)
+
+    async def noted_stream(self: Pool, path: str, **more: Any) -> tuple[Answer, Connection]:
+        if (right := right_for("GET", path)) is not None:
+            found.add((*right[:2], "watch"))
+        return await stream(self, path, **more)
+
+    monkeypatch.setattr(Pool, "request", noted_request)
+    monkeypatch.setattr(Pool, "stream", noted_stream)
     return found
 
 
-def test_it_works_with_exactly_the_shipped_roles_and_with_one_less_it_says_which(
-    make_plane: Callable[..., ControlPlane], tmp_path: Path
-) -> None:
-    plane = make_plane()
-    api = plane.api
-    for body in (*objects("namespace"), *objects("crd"), *objects("rbac")):
-        apply(api, body)
-    space = add_namespace(api, "roles")
-    nodes(api, "n1")
-    account = plane.kubeconfig_of(plane.access_of_account(NAMESPACE, "wattloom-scheduler"), "scheduler")
-    with scheduling(plane, account, leader_elect=True, lease_namespace=NAMESPACE) as running:
-        pods(api, space, "one")
-        pods(api, space, "big", cpu="64")
-        eventually(lambda: running.scheduler.counts.bindings == {"bound": 1})
-        told(api, space, "one", "Scheduled", "Successfully assigned")
-        told(api, space, "big", "FailedScheduling", "too small")
-        eventually(lambda: running.scheduler.conditions.written == 1)
-        failures = [each.failure for each in running.scheduler.state.reflectors if each.failure is not None]
-        assert failures == []
-        assert running.scheduler.teller.dropped == 0
-    mine = Api(plane.access_of_account(NAMESPACE, "wattloom-scheduler"))
-    for refused in (f"/api/v1/namespaces/{space}/secrets", f"/api/v1/namespaces/{space}/configmaps"):
-        with pytest.raises(ApiRefused, match="forbidden"):
-            mine.get(refused)
-    without_nodes(api)
-    replica = Replica(plane, tmp_path / "said", "--namespace", NAMESPACE, "--http", "", kubeconfig=account)
-    assert replica.process.wait(60) == 1
-    said = replica.said.read_text()
-    assert 'cannot list resource "nodes"' in said
-    assert "wattloom kubernetes manifests --what rbac" in said
+def right_for(method: str, path: str) -> Right | None:
+    """None: no resource, such as /version."""
+    root, *parts = path.partition("?")[0].strip("/").split("/")
+    if root not in ("api", "apis"):
+        return None
+    group, parts = (parts[0], parts[2:]) if root == "apis" else ("", parts[1:])
+    if parts[0] == "namespaces" and len(parts) > 2:
+        parts = parts[2:]
+    reading = "get" if len(parts) > 1 else "list"
+    return group, "/".join((parts[0], *parts[2:])), VERBS.get(method, reading)
 
 
-def without_nodes(api: Api) -> None:
-    kept = [rule | {"resources": [each for each in rule["resources"] if each != "nodes"]} for rule in rules(api)]
-    api.patch("/apis/rbac.authorization.k8s.io/v1/clusterroles/wattloom-scheduler", {"rules": kept})
-
-
-def test_the_role_grants_nothing_that_the_scheduler_does_not_ask_for() -> None:
-    roles = [body for body in objects("rbac") if body["kind"] == "ClusterRole"]
-    granted = {
+def granted() -> set[Right]:
+    roles = [body for body in yaml.safe_load_all(manifest("rbac")) if body["kind"] in ("ClusterRole", "Role")]
+    return {
         (group, resource, verb)
-        for rule in roles[0]["rules"]
+        for role in roles
+        for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert granted == asked_for()
 
 
-def asked_for() -> set[tuple[str, str, str]]:
-    followed = [each for each in vars(kinds).values() if isinstance(each, Resource)]
-    reads = {(each.group, each.plural, verb) for each in followed for verb in ("list", "watch")}
-    return reads | {
-        ("", "pods", "get"),
-        ("", "pods/binding", "create"),
-        ("", "pods/status", "patch"),
-        ("", "nodes/status", "patch"),
-        ("events.k8s.io", "events", "create"),
-        ("events.k8s.io", "events", "patch"),
-    }
+def test_it_asks_for_all_that_the_shipped_roles_grant_and_for_nothing_else(
+    plane: ControlPlane, profiles: Api, space: str, account: Path, asked: set[Right]
+) -> None:
+    api = profiles
+    nodes(api, "n1", annotations={PROFILE: CURVE})
+    with scheduling(plane, account, leader_elect=True, lease_namespace=NAMESPACE) as running:
+        pods(api, space, "one")
+        pods(api, space, "big", cpu="64")
+        told(api, space, "one", "Scheduled", "Successfully assigned")
+        told(api, space, "big", "FailedScheduling", "too small")
+        say_it_again(running, api, space, "big")
+        eventually(lambda: running.scheduler.conditions.written == 1)
+        eventually(lambda: running.scheduler.publisher.written == 1)
+        lose_a_race(running, api, space)
+        failures = [each.failure for each in running.scheduler.state.reflectors if each.failure is not None]
+        assert failures == []
+    assert (running.scheduler.teller.dropped, running.scheduler.publisher.failed) == (0, 0)
+    assert asked == granted()
+
+
+def say_it_again(running: Running, api: Api, space: str, name: str) -> None:
+    """What was told already is counted on its event, at the latest when the scheduler ends."""
+    uid = api.get(f"/api/v1/namespaces/{space}/pods/{name}")["metadata"]["uid"]
+    (text,) = events_of(api, space, name)
+    running.call(lambda: running.scheduler.teller.failed(Pod(space, name, uid), text))
+
+
+def lose_a_race(running: Running, api: Api, space: str) -> None:
+    """Another has bound the pod, to the same node: it is read to learn what became of it."""
+    with held_bindings(running) as held:
+        pods(api, space, "raced")
+        eventually(held)
+        bind(api, space, "raced", "n1")
+    eventually(lambda: running.scheduler.counts.bindings == {"bound": 2})
+
+
+def test_the_account_may_not_read_what_is_none_of_its_business(plane: ControlPlane, space: str, account: Path) -> None:
+    mine = Api(plane.access_of_account(NAMESPACE, "wattloom-scheduler"))
+    for refused in (f"/api/v1/namespaces/{space}/secrets", f"/api/v1/namespaces/{space}/configmaps"):
+        with pytest.raises(ApiRefused, match="forbidden"):
+            mine.get(refused)
+
+
+def test_with_one_right_less_it_says_which(plane: ControlPlane, api: Api, account: Path, tmp_path: Path) -> None:
+    rules = api.get(ROLE)["rules"]
+    kept = [rule | {"resources": [each for each in rule["resources"] if each != "nodes"]} for rule in rules]
+    api.patch(ROLE, {"rules": kept})
+    mine = Api(plane.access_of_account(NAMESPACE, "wattloom-scheduler"))
+    eventually(lambda: refused(mine, "/api/v1/nodes"))
+    replica = Replica(plane, tmp_path / "said", "--namespace", NAMESPACE, "--http", "", kubeconfig=account)
+    try:
+        assert replica.wait(60) == 1
+        assert replica.says('cannot list resource "nodes"')
+        assert replica.says("wattloom kubernetes manifests --what rbac")
+    finally:
+        replica.end()
+        apply(api, manifest("rbac"))
+
+
+def refused(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except ApiRefused as error:
+        return error.status == 403
+    return False

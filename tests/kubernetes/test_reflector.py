@@ -15,7 +15,7 @@ from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.backoff import Backoff
 from wattloom.kubernetes.reading import Metadata, Unreadable
-from wattloom.kubernetes.reflector import Reflector
+from wattloom.kubernetes.reflector import Living, Reflector
 from wattloom.kubernetes.resource import Resource
 from wattloom.testing.kubernetes import ControlPlane, Part, eventually
 from wattloom.testing.kubernetes.fleet import add_namespace
@@ -72,13 +72,62 @@ def test_what_is_there_is_told_first_and_then_what_happens(control_plane: Contro
                 await api.post(MAPS, a_map("d"), space)
                 await eventually_so(lambda: len(notes.heard) == 6)
                 assert len(reflector) == 3
-                known = reflector.get("b", space)
-                assert known is not None
-                assert known.data == {"x": "1"}
-                assert reflector.counts.changes == 6
+                assert notes.state["b"] == {"x": "1"}
         return notes.heard[3:]
 
     assert event_loop.run(live()) == [("changed", "b"), ("deleted", "a"), ("added", "d")]
+
+
+def test_what_is_over_is_told_with_its_last_state_and_not_kept(
+    control_plane: ControlPlane, fresh_namespace: str
+) -> None:
+    class Hears(Notes):
+        last: dict[str, str] | None = None
+
+        def deleted(self, object: Map) -> None:
+            super().deleted(object)
+            self.last = object.data
+
+    over = Living(
+        "metadata.name!=kube-root-ca.crt", "metadata.name!=kube-root-ca.crt", lambda each: "over" in (each.data or {})
+    )
+
+    async def live() -> None:
+        notes, space = Hears(), fresh_namespace
+        async with client(control_plane) as api, _running(api, notes, space, fields=over) as reflector:
+            await api.post(MAPS, a_map("a"), space)
+            await api.patch(MAPS, {"data": {"over": "well"}}, "a", space)
+            await eventually_so(lambda: len(notes.heard) == 2)
+            assert (notes.heard[1], notes.last, len(reflector)) == (("deleted", "a"), {"over": "well"}, 0)
+            await api.patch(MAPS, {"data": {"more": "1"}}, "a", space)
+            await api.delete(MAPS, "a", space)
+            await api.post(MAPS, a_map("b", over="from the start"), space)
+            await api.post(MAPS, a_map("a"), space)  # another one of that name
+            await eventually_so(lambda: len(notes.heard) == 3)
+            assert notes.heard[2] == ("added", "a")
+            assert len(reflector) == 1
+
+    event_loop.run(live())
+
+
+def test_how_long_nothing_was_heard_is_known_and_over_once_a_watch_stands(
+    control_plane: ControlPlane, fresh_namespace: str, tmp_path: Path
+) -> None:
+    async def live() -> None:
+        async with (
+            relayed(control_plane, tmp_path) as (api, relay),
+            _running(api, Notes(), fresh_namespace) as reflector,
+        ):
+            assert reflector.failing_s == 0.0
+            relay.answers_to_lose = 1_000_000
+            relay.cut()
+            await eventually_so(lambda: reflector.failing_s > 1.5)
+            heard = reflector.heard
+            relay.answers_to_lose = 0
+            await eventually_so(lambda: reflector.failing_s == 0.0)
+            assert reflector.heard >= heard
+
+    event_loop.run(live())
 
 
 def test_a_listener_that_fails_is_logged_and_goes_on_listening(

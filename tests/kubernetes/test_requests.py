@@ -3,7 +3,9 @@
 from typing import Any
 
 import msgspec
+import pytest
 
+from wattloom.errors import InputError
 from wattloom.kubernetes.objects import Pod
 from wattloom.kubernetes.requests import Asked, asked_by, held_by
 
@@ -98,3 +100,11 @@ def test_a_pod_resized_as_a_whole_takes_the_most_as_well() -> None:
 def test_without_a_word_in_the_status_a_placed_pod_takes_what_it_asked_for() -> None:
     asking = pod(container(cpu="1"), status={"phase": "Running", "containerStatuses": [{"name": "main"}]})
     assert held_by(asking) == asked_by(asking)
+
+
+@pytest.mark.parametrize("amounts", [{"cpu": "1e310"}, {"memory": "9" * 5_000}, {"example.com/gpu": "1e20"}])
+def test_more_than_can_be_counted_is_refused_on_the_way_and_on_a_node(amounts: dict[str, str]) -> None:
+    given = pod({"name": "main", "resources": {"requests": amounts}})
+    for read in (asked_by, held_by):
+        with pytest.raises(InputError, match=r"more than can be counted|more than 1,000 digits"):
+            read(given)

@@ -6,35 +6,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.kubernetes.conftest import programs_or_skip
 from tests.kubernetes.running import Replica, all_bound, ask, nodes, pods
 
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.log import Log
 from wattloom.testing.kubernetes import Api, ControlPlane, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
 
-_numbers = count(1)
 TOKEN = "a-token-of-16-or-more"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    programs_or_skip("etcd", "kube-apiserver")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
 
 
 @contextmanager
@@ -46,7 +29,7 @@ def running(
     try:
         eventually(lambda: replica.says("decides from now on"), 60)
         yield replica
-        assert replica.end() == 0, replica.said.read_text()
+        assert replica.end() == 0, replica.log.read_text()
     finally:
         replica.end()
 
@@ -64,8 +47,7 @@ def address_of_this_machine() -> str:
         return str(found.getsockname()[0])
 
 
-def test_qps_is_the_most_pods_decided_in_a_second(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
-    space = add_namespace(api, f"command-{next(_numbers)}")
+def test_qps_is_the_most_pods_decided_in_a_second(plane: ControlPlane, api: Api, space: str, tmp_path: Path) -> None:
     nodes(api, "n1")
     log = tmp_path / "decisions.log"
     with running(plane, tmp_path, "--qps", "10", "--log", str(log)):
@@ -76,7 +58,7 @@ def test_qps_is_the_most_pods_decided_in_a_second(plane: ControlPlane, api: Api,
     assert min(later - earlier for earlier, later in pairwise(times)) > 0.09
 
 
-def test_the_context_that_is_named_is_taken(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
+def test_the_context_that_is_named_is_taken(plane: ControlPlane, api: Api, space: str, tmp_path: Path) -> None:
     given = yaml.safe_load(plane.kubeconfig.read_text())
     name = given["current-context"]
     nowhere = {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}}
@@ -85,7 +67,6 @@ def test_the_context_that_is_named_is_taken(plane: ControlPlane, api: Api, tmp_p
     given["current-context"] = "nowhere"
     file = tmp_path / "kubeconfig.yaml"
     file.write_text(yaml.safe_dump(given))
-    space = add_namespace(api, f"command-{next(_numbers)}")
     nodes(api, "n1")
     with running(plane, tmp_path, "--context", name, kubeconfig=file):
         pods(api, space, "one")
@@ -120,7 +101,7 @@ def test_a_token_file_without_a_usable_token_is_refused(text: str | None, plane:
 def test_what_is_said_can_be_json_line_by_line(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
     with running(plane, tmp_path, "--log-format", "json", "--verbose") as replica:
         pass
-    lines = [json.loads(line) for line in replica.said.read_text().splitlines()]
+    lines = [json.loads(line) for line in replica.log.read_text().splitlines()]
     assert any(line["message"].endswith("0 pods wait") for line in lines)
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
 

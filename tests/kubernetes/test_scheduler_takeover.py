@@ -1,6 +1,6 @@
 """Two replicas: the leader is killed in the middle of a burst, or loses its lease, and nothing is lost or doubled.
 
-A burst of 5,000 pods: WATTLOOM_TAKEOVER_PODS=5000 pytest tests/kubernetes/test_scheduler_takeover.py
+A burst of 5,000 pods: WATTLOOM_TAKEOVER_PODS=5000 pytest -n 0 tests/kubernetes/test_scheduler_takeover.py
 """
 
 import os
@@ -8,36 +8,34 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-from tests.kubernetes.running import Replica, nodes, nodes_of, pods
+from tests.kubernetes.running import Replica, nodes, nodes_of, pods, scheduling
 
 from wattloom.testing.kubernetes import Api, ControlPlane, add_pods, eventually, fake_pod
-from wattloom.testing.kubernetes.fleet import add_namespace
 
-PODS = int(os.environ.get("WATTLOOM_TAKEOVER_PODS", "400"))
+PODS = int(os.environ.get("WATTLOOM_TAKEOVER_PODS", "200"))
 TAKEN_OVER_S = 15.0
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 @contextmanager
-def replicas(plane: ControlPlane, space: str, folder: Path, *names: str) -> Iterator[list[Replica]]:
-    made: list[Replica] = []
-    try:
-        for name in names:
-            words = ("--namespace", space, "--identity", name, "--http", "", "--policy", "spread")
+def replicas(plane: ControlPlane, space: str, folder: Path, **named: Sequence[str]) -> Iterator[list[Replica]]:
+    """By name, with what is added to the words of each. Whatever becomes of one, all are ended."""
+    with ExitStack() as stack:
+        made: list[Replica] = []
+        for name, more in named.items():
+            words = ("--namespace", space, "--identity", name, "--http", "", "--policy", "spread", *more)
             made.append(Replica(plane, folder / f"{name}.log", *words))
+            stack.callback(made[-1].end)
             eventually(partial(made[-1].says, "in step with the cluster"), 60)
         yield made
-    finally:
-        for replica in made:
-            replica.end()
 
 
 def holder(api: Api, space: str) -> str:
@@ -50,20 +48,21 @@ def bound(api: Api, space: str) -> int:
 
 
 def test_a_leader_killed_in_a_burst_is_followed_within_15_s_and_no_pod_is_doubled_or_forgotten(
-    make_plane: Callable[..., ControlPlane], tmp_path: Path
+    plane: ControlPlane, api: Api, space: str, tmp_path: Path
 ) -> None:
-    plane = make_plane()
-    api, space = plane.api, add_namespace(plane.api, "takeover")
-    names = [f"n{number:03}" for number in range(50)]
+    """The leader takes a few seconds for its pods, so that it is certainly in their middle when it is killed."""
+    names = [f"n{number:03}" for number in range(20)]
     nodes(api, *names, cpu="64", memory="256Gi", pods=500)
+    slowly = ("--qps", str(PODS / 8))
     bodies = [fake_pod(f"burst-{number}", cpu="10m", memory="1Mi", scheduler="wattloom") for number in range(PODS)]
-    with replicas(plane, space, tmp_path, "first", "second") as (leader, standby):
+    with replicas(plane, space, tmp_path, first=slowly, second=()) as (leader, standby):
         assert holder(api, space) == "first"
         making = Thread(target=add_pods, args=(api, space, bodies))
         making.start()
         eventually(lambda: bound(api, space) >= PODS // 10, 120)
         leader.kill()
         killed = time.monotonic()
+        assert bound(api, space) < PODS
         eventually(lambda: standby.says("second decides from now on"), 60)
         assert time.monotonic() - killed < TAKEN_OVER_S
         making.join()
@@ -85,11 +84,9 @@ def check_events(api: Api, space: str) -> None:
     assert len(told) > PODS // 2
 
 
-def test_a_leader_that_is_ended_hands_over_at_once(make_plane: Callable[..., ControlPlane], tmp_path: Path) -> None:
-    plane = make_plane()
-    api, space = plane.api, add_namespace(plane.api, "handover")
+def test_a_leader_that_is_ended_hands_over_at_once(plane: ControlPlane, api: Api, space: str, tmp_path: Path) -> None:
     nodes(api, "n1")
-    with replicas(plane, space, tmp_path, "first", "second") as (leader, standby):
+    with replicas(plane, space, tmp_path, first=(), second=()) as (leader, standby):
         assert leader.end() == 0
         ended = time.monotonic()
         eventually(lambda: standby.says("second decides from now on"), 30)
@@ -99,19 +96,14 @@ def test_a_leader_that_is_ended_hands_over_at_once(make_plane: Callable[..., Con
 
 
 def test_a_leader_that_loses_its_lease_stops_with_a_word_and_code_1(
-    make_plane: Callable[..., ControlPlane], tmp_path: Path
+    plane: ControlPlane, api: Api, space: str, tmp_path: Path
 ) -> None:
-    plane = make_plane()
-    api, space = plane.api, add_namespace(plane.api, "lost")
     nodes(api, "n1")
-    with replicas(plane, space, tmp_path, "first") as (leader,):
+    with replicas(plane, space, tmp_path, first=()) as (leader,):
         lease = api.get(f"{LEASES.format(space)}/wattloom-scheduler")
         api.put(f"{LEASES.format(space)}/wattloom-scheduler", stolen(lease))
-        assert leader.process.wait(30) == 1
+        assert leader.wait(30) == 1
         assert leader.says("error: the lease wattloom-scheduler is lost: another replica leads now, or will")
-        pods(api, space, "one")
-        time.sleep(1.0)
-        assert bound(api, space) == 0
 
 
 def stolen(lease: dict[str, Any]) -> dict[str, Any]:
@@ -120,19 +112,17 @@ def stolen(lease: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("skew", ["2001-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"])
 def test_a_lease_written_by_a_clock_that_is_wrong_is_judged_by_ones_own(
-    skew: str, make_plane: Callable[..., ControlPlane], tmp_path: Path
+    skew: str, plane: ControlPlane, api: Api, space: str
 ) -> None:
     """Neither is a lease of 2001 taken at once, nor is one of 2099 waited for."""
-    plane = make_plane()
-    api, space = plane.api, add_namespace(plane.api, "skew")
     nodes(api, "n1")
-    spec = {"holderIdentity": "elsewhere", "leaseDurationSeconds": 10, "acquireTime": skew, "renewTime": skew}
+    spec = {"holderIdentity": "elsewhere", "leaseDurationSeconds": 2, "acquireTime": skew, "renewTime": skew}
     body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "wattloom-scheduler"}}
     api.post(LEASES.format(space), body | {"spec": spec})
     begun = time.monotonic()
-    with replicas(plane, space, tmp_path, "first") as (replica,):
-        eventually(lambda: replica.says("first decides from now on"), 60)
-        assert 9.0 < time.monotonic() - begun < 40.0
+    short: dict[str, Any] = {"lease_s": 1.0, "renew_s": 0.8, "retry_s": 0.1}
+    with scheduling(plane, leader_elect=True, lease_namespace=space, **short):
+        assert 2.0 < time.monotonic() - begun < 40.0
         pods(api, space, "one")
         eventually(lambda: bound(api, space) == 1)
 

@@ -27,6 +27,7 @@ from tests.kubernetes.running import (
 from wattloom.cli.main import cli
 from wattloom.errors import InputError
 from wattloom.kubernetes import event_loop
+from wattloom.kubernetes.answering import Answering
 from wattloom.kubernetes.health import Answered, Asked, WebServer, parse_address
 from wattloom.kubernetes.metrics import METRICS
 from wattloom.testing.kubernetes import Api, ControlPlane, eventually
@@ -74,6 +75,9 @@ def test_health_metrics_and_why_of_pods_that_went_and_wait(plane: ControlPlane, 
         assert code == 0
         assert "no node is large enough, even when empty" in text
         assert why(port, f"{space}/nobody")[0] == 1
+        status, text = ask(port, "/why?pod=--log=/x")
+        assert status == 404
+        assert "--log=/x" in text, "a name is a name, whatever it looks like"
         metrics = ask(port, "/metrics")[1]
         check_metrics(metrics)
     code, text = _why(f"{space}/went", "--log", str(tmp_path / "decisions.log"))
@@ -175,6 +179,69 @@ def test_garbage_is_answered_or_left() -> None:
 def test_a_wrong_address_is_said(wrong: str) -> None:
     with pytest.raises(InputError, match="must be HOST:PORT"):
         parse_address(wrong)
+
+
+def test_whose_option_is_wrong_is_said() -> None:
+    with pytest.raises(InputError) as error:
+        parse_address("here", "listen")
+    assert error.value.field == "listen"
+    with pytest.raises(InputError) as error:
+        WebServer("here", {}, {}, field="listen")
+    assert error.value.field == "listen"
+
+
+def test_an_address_without_a_host_is_every_address_also_of_ipv6(loop: str) -> None:
+    async def page(asked: Asked) -> Answered:
+        return Answered(200, "text/plain", b"here\n")
+
+    async def tried() -> dict[str, tuple[int, str]]:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        server = WebServer(f":{port}", {"/healthz": page}, {"/metrics": page})
+        await server.start()
+        assert server.port == port
+        hosts = ["127.0.0.1", "[::1]"] if has_ipv6() else ["127.0.0.1"]
+        try:
+            return {host: await asyncio.to_thread(ask, port, "/metrics", host) for host in hosts}
+        finally:
+            await server.stop()
+
+    answers = event_loop.run(tried())
+    assert set(answers.values()) == {(200, "here\n")}
+    if "[::1]" not in answers:
+        pytest.skip("THIS MACHINE HAS NO IPV6: give it some to try that probes over it are answered")
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_why_a_pod_is_not_before_the_engine_is_said_as_it_is(running: Running, api: Api, space: str) -> None:
+    """Gated, not followed, or only not yet at its turn."""
+    scheduler = running.scheduler
+    pods(api, space, "gated", spec={"schedulingGates": [{"name": "example.com/gate"}]})
+    pods(api, space, "absurd", cpu="2000000")
+    told(api, space, "absurd", "FailedScheduling", "1000000 cores")
+    running.call(scheduler.intake.close)
+    pods(api, space, "next")
+
+    async def asked(name: str) -> str:
+        answer = await Answering(scheduler)._why(Asked("/why", {"pod": f"{space}/{name}"}, ""))
+        return answer.body.decode()
+
+    def said(name: str) -> str:
+        return str(asyncio.run(asked(name)))
+
+    eventually(lambda: len(scheduler.state.pods.by_uid) == 3)
+    assert "its turn has not come yet" in said("next")
+    assert "it is gated" in said("gated")
+    assert "1000000 cores" in said("absurd")
 
 
 def test_every_metric_is_in_the_reference_with_its_labels() -> None:

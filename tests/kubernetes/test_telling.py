@@ -1,7 +1,7 @@
 """Events on pods, on a real API server: every one is written in the end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,7 +12,6 @@ from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.event_book import Pod
 from wattloom.kubernetes.telling import EVENTS, Teller
 from wattloom.testing.kubernetes import ControlPlane, Part, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace
 
 
 @asynccontextmanager
@@ -117,10 +116,9 @@ def test_while_bindings_wait_only_one_writer_goes_on(control_plane: ControlPlane
 
 
 def test_no_event_is_lost_and_none_doubled_when_the_server_dies_in_between(
-    make_plane: Callable[..., ControlPlane],
+    breakable: ControlPlane, fresh_namespace: str
 ) -> None:
-    plane = make_plane()
-    space = add_namespace(plane.api, "told")
+    plane, space = breakable, fresh_namespace
 
     def break_it() -> None:
         plane.kill(Part.API_SERVER)

@@ -1,67 +1,38 @@
 """What nodes may draw, on the nodes: written where it differs, by the scheduler and by the extender."""
 
+import asyncio
 import json
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 from urllib.request import urlopen
 
+import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
-from tests.kubernetes.conftest import programs_or_skip
+from tests.kubernetes.conftest import PROFILES
 from tests.kubernetes.extending import curve, extending
+from tests.kubernetes.live import client, eventually_so
 from tests.kubernetes.running import PROFILE, ask, scheduling
 from tests.profiling.made import cpu_profile
 
 from wattloom.cli.kubernetes import kubernetes
 from wattloom.cluster.profile_file import encode_profile
 from wattloom.errors import InputError, WattloomError
+from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.extender_config import scheduler_config
-from wattloom.kubernetes.manifests import manifest
-from wattloom.kubernetes.profiles import MILLIWATTS
-from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, add_nodes, eventually, fake_node, fake_pod
-from wattloom.testing.kubernetes.fleet import clear
-from wattloom.testing.kubernetes.processes import free_ports
+from wattloom.kubernetes.kinds import NODES
+from wattloom.kubernetes.manifests import NAMESPACE, manifest
+from wattloom.kubernetes.objects import Node
+from wattloom.kubernetes.profiles import MILLIWATTS, Profiles
+from wattloom.kubernetes.watts_publishing import AT_ONCE, WattsPublisher
+from wattloom.testing.kubernetes import Api, ControlPlane, add_nodes, eventually, fake_node, fake_pod
+from wattloom.testing.kubernetes.applying import apply
+from wattloom.testing.kubernetes.processes import Process, free_ports
 
-CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-OBJECTS = "/apis/wattloom.dev/v1alpha1/machineprofiles"
-ROLES = "/apis/rbac.authorization.k8s.io/v1"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    programs_or_skip("etcd", "kube-apiserver")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
-
-
-@pytest.fixture
-def profiles(api: Api) -> Iterator[Api]:
-    """With the custom resource."""
-    api.post(CRD, yaml.safe_load(manifest("crd")))
-    eventually(lambda: api.get(OBJECTS) is not None)
-    yield api
-    api.delete(f"{CRD}/machineprofiles.wattloom.dev")
-    eventually(lambda: _gone(api))
-
-
-def _gone(api: Api) -> bool:
-    try:
-        api.get(OBJECTS)
-    except ApiRefused as refused:
-        return refused.status == 404
-    return False
+RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+"""What an account is made of. The others of the same name are for the cluster itself, or for kube-scheduler."""
 
 
 def watts(api: Api, node: str) -> list[str | None]:
@@ -94,26 +65,47 @@ def test_the_extender_publishes_what_nodes_may_draw_and_keeps_it_true(plane: Con
         assert running.call(lambda: running.extender.publisher.written) == 1
 
 
-def test_while_pods_are_being_placed_few_are_written(plane: ControlPlane, api: Api) -> None:
-    """Every write wakes all who watch nodes; nobody waits for this one."""
-    names = [f"n{number}" for number in range(20)]
-    add_nodes(api, [fake_node(name, annotations={PROFILE: curve(150)}) for name in names])
+def test_while_pods_are_being_placed_few_are_written(
+    plane: ControlPlane, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every write wakes all who watch nodes; nobody waits for this one. A pause that never ends shows how many."""
+    monkeypatch.setattr("wattloom.kubernetes.watts_publishing.BUSY_PAUSE_S", 3600.0)
+    monkeypatch.setattr("wattloom.kubernetes.watts_publishing.PAUSE_S", 0.0)
+    names = [f"n{number}" for number in range(10)]
+    bodies = add_nodes(api, [fake_node(name, annotations={PROFILE: curve(150)}) for name in names])
+    there = {body["metadata"]["name"]: msgspec.convert(body, Node) for body in bodies}
+
+    async def live(busy: bool, writes: int) -> list[str]:
+        async with client(plane) as ours:
+            publisher = WattsPublisher(ours, there.get, lambda name: Profiles().of(there[name]), busy=lambda: busy)
+            for name in names:
+                publisher.changed(name)
+            running = asyncio.create_task(publisher.run())
+            await eventually_so(lambda: publisher.written == writes)
+            for _ in range(30):  # meanwhile whoever does not pause goes on
+                await ours.get(NODES, "n0")
+            running.cancel()
+            await asyncio.wait([running])
+            assert (publisher.written, publisher.failed) == (writes, 0)
+        return [name for name in names if watts(api, name) == ["150k", "150k"]]
+
+    assert event_loop.run(live(True, AT_ONCE)) == names[:AT_ONCE]
+    assert event_loop.run(live(False, 10)) == names
+
+
+def test_the_extender_is_busy_while_it_is_asked(plane: ControlPlane, api: Api) -> None:
+    add_nodes(api, [fake_node("n1")])
     listen = f"127.0.0.1:{free_ports(1)[0]}"
-    with extending(plane, listen, publish_watts=True) as running:
-        publisher = running.extender.publisher
-        eventually(lambda: publisher.written == 20)
-        begun = monotonic()
-        question = json.dumps({"Pod": fake_pod("one"), "NodeNames": names}).encode()
-        with urlopen(f"http://{listen}/filter", question, timeout=30) as answer:
-            assert answer.status == 200
-        for name in names:
-            annotate(api, name, curve(175))
-        sleep(0.3)
-        within = publisher.written - 20
-        if monotonic() - begun < 1.0:  # else the machine was too slow to say
-            assert within <= 4
-        eventually(lambda: publisher.written == 40)
-        assert all(watts(api, name) == ["175k", "175k"] for name in names)
+    with extending(plane, listen) as running:
+        assert not running.call(running.extender.publisher._busy)
+        question = json.dumps({"Pod": fake_pod("one"), "NodeNames": ["n1"]}).encode()
+
+        def asked() -> bool:
+            with urlopen(f"http://{listen}/filter", question, timeout=30) as answer:
+                assert answer.status == 200
+            return bool(running.call(running.extender.publisher._busy))
+
+        eventually(asked)  # more than once only where the machine took longer than that counts
 
 
 def test_the_scheduler_publishes_them_too_unless_told_not_to(plane: ControlPlane, api: Api) -> None:
@@ -151,34 +143,13 @@ def test_an_account_that_may_not_read_is_told_what_is_missing(plane: ControlPlan
 
 def _installed(plane: ControlPlane, api: Api, without: str = "") -> Path:
     """The account of the manifest with exactly its role; `without` one of the resources."""
-    paths = {
-        "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
-        "ClusterRole": f"{ROLES}/clusterroles",
-        "ClusterRoleBinding": f"{ROLES}/clusterrolebindings",
-    }
-    api_objects = [each for each in yaml.safe_load_all(manifest("extender")) if each["kind"] in paths]
-    for name in ("wattloom-system",):
-        _ignore_conflict(
-            api, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        )
-    for body in api_objects:
-        if "kube-scheduler" in body["metadata"]["name"] or "volume" in body["metadata"]["name"]:
-            continue  # those are for the other container
+    bodies = [*yaml.safe_load_all(manifest("namespace")), *yaml.safe_load_all(manifest("extender"))]
+    own = [body for body in bodies if body["metadata"]["name"] in (NAMESPACE, "wattloom-extender")]
+    for body in own:
         if body["kind"] == "ClusterRole":
-            body["rules"] = [rule for rule in body["rules"] if without not in rule["resources"] or not without]
-        path = paths[body["kind"]].format(namespace="wattloom-system")
-        _ignore_conflict(api, path, body)
-        if body["kind"] == "ClusterRole":
-            api.patch(f"{path}/{body['metadata']['name']}", {"rules": body["rules"]})
-    return plane.kubeconfig_of(plane.access_of_account("wattloom-system", "wattloom-extender"), "extender")
-
-
-def _ignore_conflict(api: Api, path: str, body: dict[str, Any]) -> None:
-    try:
-        api.post(path, body)
-    except ApiRefused as refused:
-        if refused.status != 409:
-            raise
+            body["rules"] = [rule for rule in body["rules"] if without not in rule["resources"]]
+    apply(api, [body for body in own if body["kind"] in RIGHTS])
+    return plane.kubeconfig_of(plane.access_of_account(NAMESPACE, "wattloom-extender"), "extender")
 
 
 def test_the_manifest_has_the_very_configuration_that_the_command_prints() -> None:
@@ -193,18 +164,10 @@ def test_the_manifest_has_the_very_configuration_that_the_command_prints() -> No
 def test_the_command_serves_until_it_is_ended(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
     add_nodes(api, [fake_node("n1", annotations={PROFILE: curve(150)}), fake_node("n2")])
     listen, http = free_ports(2)
-    command = [
-        sys.executable,
-        "-m",
-        "wattloom.cli.main",
-        "kubernetes",
-        "extender",
-        "--kubeconfig",
-        str(plane.kubeconfig),
-    ]
-    command += ["--listen", f"127.0.0.1:{listen}", "--http", f"127.0.0.1:{http}", "--log-format", "json"]
-    with (tmp_path / "said").open("wb") as said:
-        process = subprocess.Popen(command, stderr=said)
+    program = [sys.executable, "-m", "wattloom.cli.main", "kubernetes", "extender"]
+    words = ["--kubeconfig", str(plane.kubeconfig), "--listen", f"127.0.0.1:{listen}", "--http", f"127.0.0.1:{http}"]
+    process = Process("extender", [*program, *words, "--log-format", "json"], tmp_path / "said")
+    process.start()
     try:
         eventually(lambda: ask(http, "/readyz") == (200, "ok\n"), 60)
         eventually(lambda: watts(api, "n1") == ["150k", "150k"])
@@ -213,8 +176,8 @@ def test_the_command_serves_until_it_is_ended(plane: ControlPlane, api: Api, tmp
         assert 'wattloom_extender_watts_published_total{result="written"} 1.0' in shown
         assert ask(http, "/healthz") == (200, "ok\n")
     finally:
-        process.terminate()
-        assert process.wait(30) == 0
+        code = process.stop(30.0)
+    assert code == 0
     lines = [json.loads(line)["message"] for line in (tmp_path / "said").read_text().splitlines()]
     assert any("in step with the cluster: 2 nodes" in line for line in lines)
 
@@ -238,7 +201,7 @@ def test_a_profile_is_published_as_an_object_and_counts(plane: ControlPlane, pro
     for cap in ("80", "90"):  # a second time it replaces the first
         made = command(plane, "node7", str(file), "--cap", cap)
         assert (made.exit_code, made.output) == (0, "Published: MachineProfile node7.\n")
-    spec = profiles.get(f"{OBJECTS}/node7")["spec"]
+    spec = profiles.get(f"{PROFILES}/node7")["spec"]
     assert (spec["nodeName"], spec["capW"], len(spec["coresWatts"]) > 1) == ("node7", 90, True)
     with extending(plane, publish_watts=True) as running:
         eventually(lambda: watts(profiles, "node7") == ["90k", "90k"])

@@ -13,6 +13,7 @@ import msgspec
 from wattloom.kubernetes import metrics as m
 from wattloom.kubernetes.health import JSON, TEXT, Answered, Asked, Page
 from wattloom.kubernetes.pod_entry import At, PodEntry
+from wattloom.kubernetes.pods import gates
 from wattloom.scheduling.explanation import explain
 from wattloom.scheduling.state import Stage
 
@@ -64,7 +65,7 @@ class Answering:
             m.LEADING: {(): float(scheduler.deciding_now)},
             m.NODES: {("known",): float(known), ("unknown",): float(len(index.nodes) - known)},
             m.THROTTLED: {(): float(scheduler.api.throttled)},
-            m.REFUSED: {(): float(scheduler.deciding.refused)},
+            m.REFUSED: {(): float(scheduler.deciding.refused + scheduler.intake.failed)},
         }
 
     # -- why ---------------------------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ class Answering:
             return Answered(503, TEXT, f"this replica stands by; {holder or 'nobody'} leads: ask there\n".encode())
         entry = self._entry(name)
         if entry is not None and entry.at is At.ASIDE:
-            return Answered(404, TEXT, f"{name} is not before the engine: {entry.told or 'it is gated'}\n".encode())
+            return Answered(404, TEXT, f"{name} is not before the engine: {_why_aside(entry)}\n".encode())
         if scheduler.log is not None and scheduler.options.why_command:
             return await self._from_log(name, entry)
         return self._from_here(name, entry)
@@ -95,7 +96,7 @@ class Answering:
         scheduler = self._scheduler
         assert scheduler.log is not None
         scheduler.log.flush()
-        words = (*scheduler.options.why_command, name, "--log", str(scheduler.log.path))
+        words = (*scheduler.options.why_command, "--log", str(scheduler.log.path), "--", name)
         async with self._explaining:
             pipe = asyncio.subprocess.PIPE
             process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
@@ -127,6 +128,15 @@ class Answering:
             "waiting": None if told is None else {"reason": told.reason.value, "ahead": 0, "after": []},
         }
         return Answered(200, JSON, msgspec.json.encode(answer))
+
+
+def _why_aside(entry: PodEntry) -> str:
+    pod = entry.pod
+    if pod is not None and pod.metadata.deletion_timestamp is not None:
+        return "it is being deleted"
+    if pod is not None and gates(pod):
+        return "it is gated"
+    return entry.told or "its turn has not come yet"
 
 
 def _is_of(task: str, name: str) -> bool:

@@ -104,19 +104,28 @@ class CarryingOut:
         if len(self._tasks) < self._binder.in_flight:
             task = asyncio.get_running_loop().create_task(self._bind_on())
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
 
     async def _bind_on(self) -> None:
-        while self._queue:
-            entry, node = self._queue.popleft()
-            self._busy += 1
-            try:
-                await self._bind(entry, node)
-            except Exception:
-                LOG.exception("a binding failed in an unforeseen way")
-            finally:
-                self._busy -= 1
-            self._done()
+        """Nobody counts as binding after the last look at the queue, so that what is put there is always taken up."""
+        this = asyncio.current_task()
+        assert this is not None
+        try:
+            while self._queue:
+                await self._bind_next()
+        finally:
+            self._tasks.discard(this)
+
+    async def _bind_next(self) -> None:
+        entry, node = self._queue.popleft()
+        self._busy += 1
+        try:
+            await self._bind(entry, node)
+        except Exception as problem:
+            LOG.exception("a binding failed in an unforeseen way")
+            self._pods().not_bound(entry, f"unforeseen: {problem!r}")
+        finally:
+            self._busy -= 1
+        self._done()
 
     async def _bind(self, entry: PodEntry, node: str) -> None:
         pod = entry.reference

@@ -16,10 +16,13 @@ from wattloom.scheduling.log import VERSION, Header, LogWriter
 LOG: Final = logging.getLogger(__name__)
 BUFFER: Final = 1 << 18
 MIB: Final = 1 << 20
+HEADER_BEGINS: Final = b'{"wattloom_log"'
 
 
 class DecisionLog:
-    """A file; a log that is there already becomes NAME.1, as does one that is longer than `most` bytes."""
+    """A file; a log that is there already becomes NAME.1, as does one that is longer than `most` bytes.
+
+    One in which nothing stands, as of a start without a cluster, pushes none out."""
 
     def __init__(self, path: Path, policy: str, cluster: str, *, most: int = 128 * MIB) -> None:
         self.path: Final = path / "decisions.log" if path.is_dir() else path
@@ -29,7 +32,7 @@ class DecisionLog:
         self._said = False
         try:
             self._beside("new").unlink(missing_ok=True)
-            if self.path.exists():
+            if self.path.exists() and _says_something(self.path):
                 self.path.replace(self._beside("1"))
             self._file = self._opened(self.path)
         except OSError as problem:
@@ -60,12 +63,16 @@ class DecisionLog:
             file = self._opened(self._beside("new"))
         except OSError as problem:
             self._cannot(problem)
-            self._begun_with = self._file.tell()
+            self.postpone()
             return None
         self.close()
         self._file = file
         self.writer = LogWriter(file, self._header)
         return self.writer
+
+    def postpone(self) -> None:
+        """No other log can begin now: the present one may become twice as long."""
+        self._begun_with = self._file.tell()
 
     def switch(self) -> None:
         """All that a new log must begin with is in it: it takes the name."""
@@ -88,3 +95,10 @@ class DecisionLog:
 
     def _opened(self, path: Path) -> IO[bytes]:
         return path.open("wb", buffering=BUFFER)
+
+
+def _says_something(path: Path) -> bool:
+    """Whether it is more than the first line of a log."""
+    with path.open("rb") as file:
+        first = file.readline(BUFFER)
+        return bool(file.read(1)) or not (first.startswith(HEADER_BEGINS) or not first)

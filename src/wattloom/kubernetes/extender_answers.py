@@ -96,7 +96,7 @@ class Answers:
             return _refusing(self._choice.refused(ask, names))
         self._count("filter", "chosen")
         if keep == ALL:
-            return self._all(ask, names)
+            return self._all(asking.pod, ask, names)
         if len(found) == 1:
             self._assume(asking.pod, task, found[0])
         return _passing(_listed(found))
@@ -108,9 +108,11 @@ class Answers:
         self._twice_at = now
         return True
 
-    def _all(self, ask: Ask, names: list[str]) -> bytes:
+    def _all(self, pod: Pod, ask: Ask, names: list[str]) -> bytes:
         refused = self._choice.refused(ask, names)
         passed = [name for name in names if name not in refused] if refused else names
+        if len(passed) == 1:  # kube-scheduler has nothing left to score, and will not ask
+            self._assume(pod, ask.task, passed[0])
         return msgspec.json.encode({"NodeNames": passed, "FailedNodes": refused, "Error": ""})
 
     # -- prioritize --------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class ExtenderServer:
         encryption: ssl.SSLContext | None = None,
         observe: Callable[[float], None] = lambda seconds: None,
     ) -> None:
-        self._host, self._port = parse_address(address)
+        self._host, self._port = parse_address(address, "listen")
         if token and len(token) < SHORTEST_TOKEN:
             raise InputError("token", f"must have at least {SHORTEST_TOKEN} characters")
         knows_callers = encryption is not None and encryption.verify_mode is ssl.CERT_REQUIRED
@@ -79,8 +79,9 @@ class ExtenderServer:
 
     @property
     def port(self) -> int:
+        """IPv4's, where both kinds of addresses have one of their own."""
         assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(min(self._server.sockets, key=lambda each: each.family).getsockname()[1])
 
     async def stop(self) -> None:
         """Every connection is closed when this returns; encrypted ones have a moment to say so."""
@@ -123,7 +124,8 @@ class _Caller(asyncio.Protocol):
     def __init__(self, server: ExtenderServer) -> None:
         self.since = monotonic()
         """When it last began or ended a question."""
-        self.half = False
+        self.half = True
+        """Whether a question is awaited: the first one, or the rest of one."""
         self._server = server
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
@@ -134,6 +136,8 @@ class _Caller(asyncio.Protocol):
         self._parts: list[bytes] = []
         self._waits = False
         """Whether a question is being looked at a second time."""
+        self._turned_away = False
+        """Whether it may not ask: what else it sends is thrown away."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
@@ -178,21 +182,27 @@ class _Caller(asyncio.Protocol):
         if name.lower() == b"authorization":
             self._authorization = value
 
+    def on_headers_complete(self) -> None:
+        """Nothing is kept of what somebody sends who may not ask. He is heard out, else he would not read why."""
+        if not self._transport.is_closing() and not self._server.may(self._authorization):
+            self._turned_away = True
+            self._say_last(b"401 Unauthorized", "a token is needed: https://wattloom:TOKEN@HOST:PORT")
+
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
         if self._size > MOST_BODY:
             self._refuse(b"413 Content Too Large", "the question is too long")
-        else:
+        elif not self._turned_away:
             self._parts.append(body)
 
     def on_message_complete(self) -> None:
         self.half = False
+        if self._turned_away:
+            self.end()
         if self._transport.is_closing():
             return
         verb = self._server.verbs.get(self._url.partition(b"?")[0])
-        if not self._server.may(self._authorization):
-            self._send(b"401 Unauthorized", _problem("a token is needed: https://wattloom:TOKEN@HOST:PORT"))
-        elif verb is None:
+        if verb is None:
             there = ", ".join(name.decode() for name in self._server.verbs)
             self._send(b"404 Not Found", _problem(f"there is {there}"))
         elif self._parser.get_method() != b"POST":
@@ -218,9 +228,13 @@ class _Caller(asyncio.Protocol):
 
     def _refuse(self, status: bytes, problem: str) -> None:
         if not self._transport.is_closing():
-            body = _problem(problem)
-            self._transport.write(HEAD % (status, len(body), b"Connection: close\r\n") + body)
+            if not self._turned_away:
+                self._say_last(status, problem)
             self.end()
+
+    def _say_last(self, status: bytes, problem: str) -> None:
+        body = _problem(problem)
+        self._transport.write(HEAD % (status, len(body), b"Connection: close\r\n") + body)
 
     def _send(self, status: bytes, body: bytes) -> None:
         if self._transport.is_closing():

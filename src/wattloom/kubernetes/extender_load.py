@@ -13,9 +13,10 @@ import msgspec
 
 from wattloom.errors import InputError
 from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.extender_functions import Functions
 from wattloom.kubernetes.functions import define, shared_name
 from wattloom.kubernetes.objects import Pod
-from wattloom.kubernetes.pods import ended, function_of
+from wattloom.kubernetes.pods import MOST_CPU, ended, function_of
 from wattloom.kubernetes.requests import asked_by, held_by
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.wishes import NONE, wishes_of
@@ -25,12 +26,14 @@ from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
 
 LOG: Final = logging.getLogger(__name__)
+WAITS: Final = ("", "Pending")
+"""Phases of a pod whose containers do not run yet."""
 
 
 class Load:
     """A pod on a node. Without `task` the node is not known (any more)."""
 
-    __slots__ = ("call", "node", "running_since", "task", "until")
+    __slots__ = ("call", "heard", "node", "running_since", "task", "until", "waited")
 
     def __init__(self, call: Task, node: str) -> None:
         self.call: Final = call
@@ -39,11 +42,22 @@ class Load:
         self.task = ""
         self.until: float | None = None
         """Assumed, and until when; None: seen there."""
+        self.heard = 0
+        """The last word of the API server when it was assumed."""
+        self.waited = False
+        """Whether it was known before it ran: else nobody knows since when it does."""
         self.running_since: float | None = None
+
+    def goes_on_as(self, other: "Load") -> None:
+        """It is the same pod: what is known of its run stays known."""
+        other.waited, other.running_since = self.waited, self.running_since
 
 
 class Loads:
-    """Pods on nodes by uid. `knows` says whether the engine has a node; `freed` is told of nodes that load has left."""
+    """Pods on nodes by uid. `knows` says whether the engine has a node; `freed` is told of nodes that load has left.
+
+    `heard` goes up with every word of the API server about pods. What is assumed does not expire before one has come
+    since: that a pod is not seen on its node means nothing while nothing is seen."""
 
     def __init__(
         self,
@@ -52,6 +66,7 @@ class Loads:
         *,
         assume_s: float,
         freed: Callable[[str], None] = lambda node: None,
+        heard: Callable[[], int] | None = None,
     ) -> None:
         self.by_uid: dict[str, Load] = {}
         self.elsewhere = 0
@@ -62,7 +77,8 @@ class Loads:
         self._assumed: dict[str, Load] = {}
         """In the order in which they expire."""
         self._deciding = deciding
-        self._knows, self._freed = knows, freed
+        self._knows, self._freed, self._heard = knows, freed, heard
+        self._functions: Final = Functions(deciding.engine.ledger)
         self._assume_s = assume_s
         self._serial = 0
 
@@ -86,14 +102,17 @@ class Loads:
             if load is not None and load.until is not None:
                 self.elsewhere += 1
             load = self._put(uid, self._call(pod, held=True), node)
-        if load.running_since is None and pod.status.phase == "Running":
+        if pod.status.phase in WAITS:
+            load.waited = True
+        elif pod.status.phase == "Running" and load.waited and load.running_since is None:
             load.running_since = self._deciding.now
 
     def deleted(self, pod: Pod) -> None:
-        """Ended, or removed."""
+        """Ended, or removed. One that was stopped may end as one that succeeded: it did not run to its end."""
         load = self.by_uid.get(pod.metadata.uid)
         if load is not None:
-            self._drop(pod.metadata.uid, load, succeeded=pod.status.phase == "Succeeded")
+            stopped = pod.metadata.deletion_timestamp is not None
+            self._drop(pod.metadata.uid, load, succeeded=pod.status.phase == "Succeeded" and not stopped)
 
     # -- what is assumed ---------------------------------------------------------------------------------------------
 
@@ -108,14 +127,17 @@ class Loads:
         """It will be there in a moment."""
         if uid not in self.by_uid:
             load = self._put(uid, call, node)
+            load.waited = True
             load.until = self._deciding.now + self._assume_s
+            if self._heard is not None:
+                load.heard = self._heard()
             self._assumed[uid] = load
 
     def expire(self) -> None:
         """Give up what was assumed for too long."""
         now = self._deciding.now
         for uid, load in tuple(self._assumed.items()):
-            if load.until is None or load.until > now:
+            if load.until is None or load.until > now or (self._heard is not None and self._heard() == load.heard):
                 break
             self.expired += 1
             self._drop(uid, load)
@@ -142,6 +164,9 @@ class Loads:
         if known is not None:
             self._drop(uid, known)
         load = self.by_uid[uid] = Load(call, node)
+        if known is not None:
+            known.goes_on_as(load)
+        self._functions.called(call.function)
         self._on_node.setdefault(node, {})[uid] = load
         self._tell(load)
         return load
@@ -154,6 +179,7 @@ class Loads:
         if not there:
             del self._on_node[load.node]
         self._end(load, succeeded=succeeded)
+        self._functions.left(load.call.function)
 
     def _tell(self, load: Load) -> None:
         if self._knows(load.node):
@@ -177,6 +203,7 @@ class Loads:
     def _call(self, pod: Pod, *, held: bool) -> Task:
         function = shared_name(function_of(pod), pod)
         define(self._deciding, function, pod)
+        self._functions.asked(function)
         told = wishes_of(pod)
         wishes = NONE if isinstance(told, Unsupported) else told
         meta = pod.metadata
@@ -190,7 +217,7 @@ class Loads:
 
 def _needs(pod: Pod, *, held: bool) -> Requirements:
     try:
-        cpu = (held_by(pod) if held else asked_by(pod)).cpu
-    except InputError:  # the API server takes no such amounts
+        cpu = min((held_by(pod) if held else asked_by(pod)).cpu, MOST_CPU)
+    except InputError:  # no node has as much: kube-scheduler offers none
         cpu = 0
     return Requirements(cpu=cpu / MILLI)

@@ -2,7 +2,8 @@
 
 Owns the annotation `wattloom.dev/freed` on nodes. kube-scheduler asks again about a pod when something changes in the
 cluster, such as a pod that leaves. If it hears of that before we do, it is refused for a reason that no longer holds,
-and would let the pod wait for minutes: a change of a node makes it ask once more.
+and would let the pod wait for minutes; of a profile that was mended it hears nothing at all. A change of a node makes
+it ask once more.
 """
 
 import asyncio
@@ -12,7 +13,8 @@ from typing import Final
 
 from wattloom.kubernetes import kinds
 from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.errors import ApiError
+from wattloom.kubernetes.backoff import Backoff
+from wattloom.kubernetes.errors import ApiError, NotFound
 
 LOG: Final = logging.getLogger(__name__)
 ANNOTATION: Final = "wattloom.dev/freed"
@@ -21,17 +23,20 @@ EVERY_S: Final = 1.0
 
 
 class Nudge:
-    """Told of refusals and of load that left; `run` until cancelled. Nothing is written where nobody was refused."""
+    """Told of refusals and of nodes on which there is room; `run` until cancelled. Nothing is written where nobody was
+    refused, and what could not be written is tried again."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, backoff: Backoff | None = None) -> None:
         self.given = 0
         self._api = api
-        self._refused = False
+        self._backoff = backoff or Backoff(EVERY_S)
+        self._refused = 0
+        """Refusals since the last nudge."""
         self._node = ""
         self._due: Final = asyncio.Event()
 
     def refused(self) -> None:
-        self._refused = True
+        self._refused += 1
 
     def freed(self, node: str) -> None:
         if self._refused:
@@ -42,12 +47,24 @@ class Nudge:
         while True:
             await self._due.wait()
             self._due.clear()
-            self._refused = False
-            now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            try:
-                patch = {"metadata": {"annotations": {ANNOTATION: now}}}
-                await self._api.patch(kinds.NODES, patch, self._node, subresource="status")
-                self.given += 1
-            except ApiError as error:  # the node has left, which is a change too; or we may not
-                LOG.debug("kube-scheduler was not told that there is room on %s: %s", self._node, error)
-            await asyncio.sleep(EVERY_S)
+            if await self._give(self._node, self._refused):
+                self._backoff.reset()
+                await asyncio.sleep(EVERY_S)
+            else:
+                await self._backoff.wait()
+                self._due.set()
+
+    async def _give(self, node: str, refused: int) -> bool:
+        """For the refusals so far; those that come meanwhile wait for the next one. False: it is to be tried again."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            patch = {"metadata": {"annotations": {ANNOTATION: now}}}
+            await self._api.patch(kinds.NODES, patch, node, subresource="status")
+        except NotFound:  # we shall be told that it has left, and then of another
+            return True
+        except ApiError as error:
+            LOG.debug("kube-scheduler was not told that there is room on %s: %s", node, error)
+            return False
+        self._refused -= refused
+        self.given += 1
+        return True

@@ -36,7 +36,15 @@ PUBLISHED: Final = m.Metric(
     "wattloom_extender_watts_published", "counter", "Nodes that wattloom.dev/milliwatts was written on, by result.",
     ("result",),
 )  # fmt: skip
-METRICS: Final = (CALLS, SECONDS, PODS, ASSUMPTIONS, PUBLISHED, m.NODES, m.RESTARTS, m.REFUSED)
+FAILING: Final = m.Metric(
+    "wattloom_extender_watch_failing_seconds",
+    "gauge",
+    "For how long nothing could be heard of a kind of object; 0 while all is well.",
+    ("resource",),
+)
+METRICS: Final = (CALLS, SECONDS, PODS, ASSUMPTIONS, PUBLISHED, FAILING, m.NODES, m.RESTARTS, m.REFUSED)
+STALE_S: Final = 60.0
+"""Who could not hear for so long does not know the cluster any more."""
 
 
 class ExtenderPages(Collector):
@@ -53,6 +61,9 @@ class ExtenderPages(Collector):
     async def _readyz(self, asked: Asked) -> Answered:
         if not self._extender.state.synced:
             return Answered(503, TEXT, b"not in step with the cluster yet\n")
+        failing_s = self._extender.state.failing_s
+        if failing_s > STALE_S:
+            return Answered(503, TEXT, f"out of step with the cluster for {failing_s:.0f} s\n".encode())
         return Answered(200, TEXT, b"ok\n")
 
     async def _metrics(self, asked: Asked) -> Answered:
@@ -81,6 +92,7 @@ class ExtenderPages(Collector):
             PODS: {("seen",): float(seen), ("assumed",): float(loads.assumed)},
             ASSUMPTIONS: {("elsewhere",): float(loads.elsewhere), ("expired",): float(loads.expired)},
             PUBLISHED: {("written",): float(publisher.written), ("failed",): float(publisher.failed)},
+            FAILING: {(str(each.resource),): each.failing_s for each in extender.state.reflectors},
             m.NODES: {("known",): float(known), ("unknown",): float(len(index.nodes) - known)},
             m.RESTARTS: {(str(each.resource),): float(each.counts.restarts) for each in extender.state.reflectors},
             m.REFUSED: {(): float(extender.deciding.refused)},

@@ -18,9 +18,6 @@ from wattloom.kubernetes.nodes import node_of
 from wattloom.kubernetes.objects import MachineProfile, Node, Pod
 from wattloom.kubernetes.reflector import Reflector
 
-ON_NODES: Final = f"spec.nodeName!=,{kinds.UNENDED}"
-"""Pods that wait come with kube-scheduler's questions: they need not be watched."""
-
 
 class ExtenderState:
     """`start` returns once everything was read for the first time."""
@@ -34,18 +31,24 @@ class ExtenderState:
         changed: Callable[[str], None],
         freed: Callable[[str], None],
     ) -> None:
-        """`changed` is told of nodes that may be of another machine now, `freed` of those that load has left."""
-        self.loads: Final = Loads(deciding, lambda name: self.nodes.counts(name), assume_s=assume_s, freed=freed)
+        """`changed` is told of nodes that may be of another machine now, `freed` of those on which, or because of
+        which, there may be room that was not there before."""
+        self.loads: Final = Loads(
+            deciding, lambda name: self.nodes.counts(name), assume_s=assume_s, freed=freed, heard=lambda: pods.heard
+        )
         self.nodes: Final = NodeRoll(
             deciding, here=self.loads.node_here, left=self.loads.node_left, busy=lambda name: False, form=bare_node
         )
         self.synced = False
-        self._changed = changed
+        self._changed, self._freed = changed, freed
+        self._told: Final = deciding.engine.ledger.nodes
+        """Nodes as the engine knows them."""
         self._profiles_soon: Final = Soon(self._profiles_changed)
+        pods = Reflector(api, kinds.PODS, Kept(self._pod), fields=kinds.ON_NODES, slim=slim_pod)
         self.reflectors: Final[list[Reflector[Any]]] = [
             Reflector(api, kinds.PROFILES, Kept(self._profile)),
             Reflector(api, kinds.NODES, Kept(self._node), slim=slim_node),
-            Reflector(api, kinds.PODS, Kept(self._pod), fields=ON_NODES, slim=slim_pod),
+            pods,
         ]
 
     async def start(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -56,16 +59,26 @@ class ExtenderState:
             self._profiles_soon.now()
         self.synced = True
 
+    @property
+    def failing_s(self) -> float:
+        """For how long something could not be heard of."""
+        return max(each.failing_s for each in self.reflectors)
+
     def _pod(self, pod: Pod, there: bool) -> None:
         (self.loads.changed if there else self.loads.deleted)(pod)
 
     def _node(self, node: Node, there: bool) -> None:
         name = node.metadata.name
+        before = self._told.get(name)
         if there:
             self.nodes.changed(node)
             self._changed(name)
+            if self._told.get(name) != before:
+                self._freed(name)
         else:
             self.nodes.deleted(name)
+            if self._told:  # what it drew is left to the others
+                self._freed(next(iter(self._told)))
 
     def _profile(self, profile: MachineProfile, there: bool) -> None:
         if there:
@@ -75,9 +88,13 @@ class ExtenderState:
         self._profiles_soon.later()
 
     def _profiles_changed(self) -> None:
+        before = dict(self._told)
         self.nodes.refresh()
         for name in self.nodes.objects:
             self._changed(name)
+        different = next((name for name, node in self._told.items() if node != before.get(name)), None)
+        if different is not None:
+            self._freed(different)
 
 
 def bare_node(node: Node, machine: str, own: Set[str], cap_w: float | None) -> EngineNode:

@@ -52,8 +52,11 @@ class WebServer:
         *,
         token: str = "",
         encryption: ssl.SSLContext | None = None,
+        field: str = "http",
     ) -> None:
-        self._host, self._port = parse_address(address)
+        """`field` is what a wrong address is blamed on."""
+        self._host, self._port = parse_address(address, field)
+        self._field = field
         if token and len(token) < SHORTEST_TOKEN:
             raise InputError("token", f"must have at least {SHORTEST_TOKEN} characters")
         self._open, self._pages = open, pages
@@ -65,16 +68,17 @@ class WebServer:
     async def start(self) -> None:
         try:
             self._server = await asyncio.start_server(
-                self._serve, self._host, self._port, limit=MOST_BYTES, ssl=self._encryption
+                self._serve, self._host or None, self._port, limit=MOST_BYTES, ssl=self._encryption
             )
         except OSError as problem:
             where = f"{self._host}:{self._port}"
-            raise InputError("http", f"cannot listen at {where}: {problem.strerror or problem}") from None
+            raise InputError(self._field, f"cannot listen at {where}: {problem.strerror or problem}") from None
 
     @property
     def port(self) -> int:
+        """IPv4's, where both kinds of addresses have one of their own."""
         assert self._server is not None
-        return int(self._server.sockets[0].getsockname()[1])
+        return int(min(self._server.sockets, key=lambda each: each.family).getsockname()[1])
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -121,12 +125,12 @@ class WebServer:
         return bool(self._token) and hmac.compare_digest(authorization.encode("latin-1"), expected)
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, `[HOST]:PORT` or `:PORT`, which is every address of this machine."""
+def parse_address(text: str, field: str = "http") -> tuple[str, int]:
+    """`HOST:PORT`, `[HOST]:PORT` or `:PORT`: an empty host is every address of this machine, of IPv4 and of IPv6."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise InputError("http", f"must be HOST:PORT, as in {DEFAULT}, not {text!r}")
-    return host.strip("[]") or "0.0.0.0", int(port)
+        raise InputError(field, f"must be HOST:PORT, as in {DEFAULT}, not {text!r}")
+    return host.strip("[]"), int(port)
 
 
 def _bytes(answer: Answered, *, body: bool) -> bytes:

@@ -5,6 +5,7 @@ burst does not decide thousands of places on a cluster that changes meanwhile, a
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from heapq import heappop, heappush
 from time import monotonic
@@ -12,6 +13,7 @@ from typing import Final
 
 from wattloom.kubernetes.pod_entry import PodEntry
 
+LOG: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 32
 """Decisions between two looks at the network."""
 Turn = tuple[tuple[int, str, str, str], int, PodEntry]
@@ -28,6 +30,8 @@ class Intake:
         most_under_way: int,
         per_second: float = 0.0,
     ) -> None:
+        self.failed = 0
+        """Pods that were left aside because of an error in this program: each is a defect, and is logged."""
         self._submit = submit
         self._under_way = under_way
         self._most = most_under_way
@@ -76,5 +80,15 @@ class Intake:
             turns -= 1
             entry = heappop(self._heap)[2]
             self._there.discard(entry)
-            if self._submit(entry) and self._pause_s:
+            if self._submitted(entry) and self._pause_s:
                 self._next = monotonic() + self._pause_s
+
+    def _submitted(self, entry: PodEntry) -> bool:
+        """One pod that cannot be dealt with is no reason to leave all others waiting."""
+        try:
+            return self._submit(entry)
+        except Exception:
+            self.failed += 1
+            pod = entry.reference
+            LOG.exception("%s/%s is left aside: it could not be dealt with", pod.namespace, pod.name)
+            return False

@@ -1,6 +1,7 @@
 """The kinds of objects that a scheduler follows.
 
-Owns their paths and types in one list. What is done with the objects is their listeners' business.
+Owns their paths and types in one list, and which pods count. What is done with the objects is their listeners'
+business.
 """
 
 from typing import Final
@@ -16,6 +17,8 @@ from wattloom.kubernetes.objects import (
     Pod,
     StorageClass,
 )
+from wattloom.kubernetes.pods import ended
+from wattloom.kubernetes.reflector import Living
 from wattloom.kubernetes.resource import Resource
 
 PODS: Final = Resource("", "v1", "pods", Pod)
@@ -28,5 +31,8 @@ CSI_NODES: Final = Resource("storage.k8s.io", "v1", "csinodes", CSINode, namespa
 CSI_DRIVERS: Final = Resource("storage.k8s.io", "v1", "csidrivers", CSIDriver, namespaced=False)
 PROFILES: Final = Resource("wattloom.dev", "v1alpha1", "machineprofiles", MachineProfile, namespaced=False)
 
-UNENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that take a part of their node. One that ends is told as deleted, with its last state."""
+_UNENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
+UNENDED: Final = Living(_UNENDED, "", ended)
+"""Pods that take a part of their node, or may. One that ends is told as deleted, with the phase it ended in."""
+ON_NODES: Final = Living(f"spec.nodeName!=,{_UNENDED}", "spec.nodeName!=", ended)
+"""Those of them that have a node."""

@@ -1,25 +1,31 @@
-"""What is looked after once a second: owners of pods that wait learn why, and the log stays on disk and in bounds.
+"""What is looked after once a second: owners of pods that wait learn why, and log and memory stay in bounds.
 
 Owns the pace of that and who has been told already. Finds no words itself and decides nothing.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 from wattloom.cluster.reasons import Reason
 from wattloom.kubernetes import wording
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.decision_log import DecisionLog
-from wattloom.kubernetes.log_rotation import rotate
+from wattloom.kubernetes.log_rotation import Memory, rotate
 from wattloom.kubernetes.pod_conditions import PodConditions
+from wattloom.kubernetes.pod_entry import At, PodEntry
 from wattloom.kubernetes.pod_roll import PodRoll
 from wattloom.kubernetes.telling import Teller
 from wattloom.policies.protocol import Policy
 
+LOG: Final = logging.getLogger(__name__)
 LOOK_EVERY_S: Final = 1.0
 MOST_TOLD: Final = 500
 """Owners told in one look why their pods wait."""
+AT_ONCE_S: Final = 0.05
+"""How long owners are told before others have a turn: in a large cluster the words for one pod take milliseconds."""
 
 
 async def look_after_log(log: DecisionLog, deciding: Deciding, fresh_policy: Callable[[], Policy]) -> None:
@@ -27,8 +33,34 @@ async def look_after_log(log: DecisionLog, deciding: Deciding, fresh_policy: Cal
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         if log.is_full:
-            rotate(log, deciding, fresh_policy())
+            policy = _loaded(fresh_policy)
+            if policy is None:
+                log.postpone()
+            else:
+                rotate(log, deciding, policy)
         log.flush()
+
+
+async def look_after_memory(deciding: Deciding, fresh_policy: Callable[[], Policy]) -> None:
+    """Until cancelled; where there is no log, whose rotation does the same."""
+    memory = Memory(deciding)
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        if memory.is_full:
+            policy = _loaded(fresh_policy)
+            if policy is None:
+                memory.postpone()
+            else:
+                memory.begin_anew(policy)
+
+
+def _loaded(fresh_policy: Callable[[], Policy]) -> Policy | None:
+    """Its file may be gone or broken since the start: deciding goes on with the one there is."""
+    try:
+        return fresh_policy()
+    except Exception as problem:
+        LOG.error("the policy cannot be loaded again, so that the engine does not begin anew: %s", problem)
+        return None
 
 
 async def look_after_owners(
@@ -38,36 +70,64 @@ async def look_after_owners(
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         if may():
-            tell_why_they_wait(pods, deciding, teller, conditions, MOST_TOLD)
+            await tell_why_they_wait(pods, deciding, teller, conditions, MOST_TOLD, may)
 
 
-def tell_why_they_wait(pods: PodRoll, deciding: Deciding, teller: Teller, conditions: PodConditions, most: int) -> int:
-    """Tell owners whose pods wait, once for each reason; how many were told. Equal pods wait for equal reasons."""
-    engine = deciding.engine
-    ledger, lanes = engine.ledger, engine.queue.lanes
-    texts: dict[int, str] = {}
+async def tell_why_they_wait(
+    pods: PodRoll,
+    deciding: Deciding,
+    teller: Teller,
+    conditions: PodConditions,
+    most: int,
+    may: Callable[[], bool] = lambda: True,
+) -> int:
+    """Tell owners whose pods wait, once for each reason, while it `may`; how many were told."""
+    look = _Look(deciding)
     told = 0
-    for name, entry in pods.without_place().items():
-        if told >= most:
+    until = monotonic() + AT_ONCE_S
+    for name, entry in tuple(pods.without_place().items()):
+        if monotonic() >= until:
+            await asyncio.sleep(0)
+            look = _Look(deciding)
+            until = monotonic() + AT_ONCE_S
+        if told >= most or not may():
             break
+        if entry.at is not At.QUEUED or pods.by_task.get(name) is not entry:
+            continue
+        text = look.news(name, entry)
+        if text is not None:
+            teller.failed(entry.reference, text)
+            conditions.waits(entry, text)
+            told += 1
+    return told
+
+
+class _Look:
+    """Between two turns of others, equal pods wait for equal reasons."""
+
+    def __init__(self, deciding: Deciding) -> None:
+        engine = deciding.engine
+        self._ledger, self._lanes = engine.ledger, engine.queue.lanes
+        self._texts: dict[tuple[int, Reason], str] = {}
+
+    def news(self, name: str, entry: PodEntry) -> str | None:
+        """Why it waits, if its owner does not know yet."""
+        ledger = self._ledger
         record = ledger.tasks.get(name)
         if record is None:
-            continue
-        lane = lanes.get(record.shape.index)
+            return None
+        lane = self._lanes.get(record.shape.index)
         reason, message = entry.waits or (lane.blocked_by if lane is not None else None, "")
         if reason is None:
-            continue
+            return None
         if reason is Reason.NO_NODES and ledger.nodes:  # those that came do not suit it: the engine need not ask again
             reason = Reason.NEVER_FITS
         if entry.told == f"{reason.value}{message}":
-            continue
+            return None
         entry.told = f"{reason.value}{message}"
-        text = texts.get(record.shape.index) if not message else None
-        if text is None:
-            text = wording.unavailable(record.shape, ledger.view, reason, message)
-            if not message:
-                texts[record.shape.index] = text
-        teller.failed(entry.reference, text)
-        conditions.waits(entry, text)
-        told += 1
-    return told
+        if message:
+            return wording.unavailable(record.shape, ledger.view, reason, message)
+        words = record.shape.index, reason
+        if words not in self._texts:
+            self._texts[words] = wording.unavailable(record.shape, ledger.view, reason)
+        return self._texts[words]

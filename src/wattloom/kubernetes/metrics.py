@@ -65,7 +65,9 @@ THROTTLED: Final = Metric(
     "wattloom_kubernetes_throttled", "counter", "Times the API server asked for fewer requests (429)."
 )
 REFUSED: Final = Metric(
-    "wattloom_kubernetes_contradictions", "counter", "Events the engine refused: each is a defect, please report it."
+    "wattloom_kubernetes_contradictions",
+    "counter",
+    "Events the engine refused and pods left aside by an error: each is a defect, please report it.",
 )
 
 METRICS: Final = (

@@ -16,6 +16,7 @@ from wattloom.errors import InputError
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.nodes import ALWAYS_OWN, node_of, own_labels
 from wattloom.kubernetes.objects import MachineProfile, Node
+from wattloom.kubernetes.processors import unknown_machine
 from wattloom.kubernetes.profiles import Found, Profiles
 from wattloom.scheduling import events as ev
 
@@ -27,8 +28,8 @@ REFERENCE: Final = "reference"
 
 
 class NodeRoll:
-    """`here` and `left` are told when pods on a node begin and cease to count; `busy` says how many bindings to a node
-    are under way."""
+    """`here` is told when pods on a node begin to count, `left` just before the engine loses the node and them; `busy`
+    says whether bindings to a node are under way."""
 
     def __init__(
         self,
@@ -86,7 +87,8 @@ class NodeRoll:
         if known is None:
             return
         if self._busy(name):
-            closed = msgspec.structs.replace(known, closed=True)
+            none = {**known.resources, "pods": 0}  # some tolerate that it is closed
+            closed = msgspec.structs.replace(known, closed=True, resources=none)
             if self._deciding.tell(ev.NodeChanged(self._deciding.now, closed)):
                 self._told[name] = closed
         else:
@@ -103,6 +105,7 @@ class NodeRoll:
             del self._told[name]
 
     def _tell(self, node: Node) -> None:
+        """Cordons and taints must not depend on watts: where the engine refuses the machine, it is told of the rest."""
         name = node.metadata.name
         found = self._found(node)
         try:
@@ -111,15 +114,23 @@ class NodeRoll:
             LOG.error("node %s cannot be used: %s", name, error)
             return
         known = self._told.get(name)
-        if known == made or not self._define(found.machine):
+        if known == made or self._tell_as(made, found.machine):
             return
-        now = self._deciding.now
-        if known is None:
-            if self._deciding.tell(ev.NodeJoined(now, made)):
-                self._told[name] = made
-                self._here(name)
-        elif self._deciding.tell(ev.NodeChanged(now, made)):
-            self._told[name] = made
+        spare = unknown_machine(node) if known is None else self._machines[known.machine]
+        kept = msgspec.structs.replace(made, machine=spare.name)
+        if kept not in (known, made) and self._tell_as(kept, spare):
+            LOG.warning("node %s counts as a machine %s, not %s", name, kept.machine, made.machine)
+
+    def _tell_as(self, made: EngineNode, machine: Machine) -> bool:
+        if not self._define(machine):
+            return False
+        now, joins = self._deciding.now, made.name not in self._told
+        if not self._deciding.tell(ev.NodeJoined(now, made) if joins else ev.NodeChanged(now, made)):
+            return False
+        self._told[made.name] = made
+        if joins:
+            self._here(made.name)
+        return True
 
     def _look_at_labels(self) -> None:
         """Which labels tell single nodes apart; looked at again whenever there are twice as many nodes."""

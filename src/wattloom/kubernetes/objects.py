@@ -36,8 +36,6 @@ __all__ = [
     "ContainerPort",
     "ContainerStatus",
     "LabelSelector",
-    "Lease",
-    "LeaseSpec",
     "MachineProfile",
     "Meta",
     "Namespace",
@@ -144,6 +142,10 @@ class Gate(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     name: str = ""
 
 
+class ResourceClaim(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    name: str = ""
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     node_name: str = ""
     scheduler_name: str = ""
@@ -158,7 +160,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename=
     topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[Gate, ...] = ()
-    resource_claims: tuple[Gate, ...] = ()
+    resource_claims: tuple[ResourceClaim, ...] = ()
     scheduling_group: Present | None = None
     workload_ref: Present | None = None
     """What 1.35 called the scheduling group."""
@@ -180,7 +182,6 @@ class ContainerStatus(Part, frozen=True, gc=False, omit_defaults=True, rename="c
 
 class PodStatus(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     phase: str = ""
-    nominated_node_name: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -210,13 +211,11 @@ class NodeSpec(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
 
 class NodeInfo(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     architecture: str = ""
-    machine_id: str = msgspec.field(default="", name="machineID")
 
 
 class NodeStatus(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     capacity: Amounts = {}
     allocatable: Amounts = {}
-    conditions: tuple[Condition, ...] = ()
     node_info: NodeInfo = NodeInfo()
 
 
@@ -231,19 +230,6 @@ class Node(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
 
 class Namespace(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     metadata: Meta
-
-
-class LeaseSpec(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    metadata: Meta
-    spec: LeaseSpec = LeaseSpec()
 
 
 class MachineProfile(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):

@@ -42,7 +42,7 @@ class Options(msgspec.Struct, frozen=True):
     log_size: int = 128 << 20
     """Bytes after which a new log begins; the one before it is kept."""
     why_command: tuple[str, ...] = ()
-    """The command that explains a task from a log, as JSON; the task and the log are added."""
+    """The command that explains a task from a log, as JSON; `--log LOG -- TASK` is added."""
 
 
 class LeaseLost(WattloomError):

@@ -43,9 +43,11 @@ class PodEntry:
         "priority",
         "reference",
         "running_since",
+        "runtime",
         "task",
         "told",
         "unwanted",
+        "waited",
         "waits",
     )
 
@@ -70,11 +72,16 @@ class PodEntry:
         self.parked: Task | None = None
         """What it was to the engine while its node existed."""
         self.leaving = False
+        """Being removed from its node; told to the engine, unless parked."""
         self.unwanted = False
         """Deleted while its binding was under way."""
         self.waits: tuple[Reason, str] | None = None
         """Why, as the engine said."""
+        self.waited = False
+        """Whether it was seen before it ran: else nobody knows since when it does."""
         self.running_since: float | None = None
+        self.runtime = ""
+        """How long it runs, as its owner declared when the engine was told."""
 
     @property
     def order(self) -> tuple[int, str, str, str]:

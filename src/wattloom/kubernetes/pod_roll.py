@@ -15,14 +15,17 @@ from wattloom.kubernetes.functions import define, shared_name
 from wattloom.kubernetes.objects import Pod
 from wattloom.kubernetes.pod_entry import At, PodEntry
 from wattloom.kubernetes.pods import ended, gates, task_id
-from wattloom.kubernetes.templates import Templates
+from wattloom.kubernetes.templates import Templates, depends_on_world
 from wattloom.kubernetes.unsupported import Unsupported
+from wattloom.kubernetes.wishes import RUNTIME
 from wattloom.kubernetes.world import World
 from wattloom.scheduling import events as ev
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
 LOG: Final = logging.getLogger(__name__)
+NOT_YET: Final = ("", "Pending")
+"""Phases of a pod that does not run yet."""
 
 
 class PodRoll:
@@ -68,12 +71,15 @@ class PodRoll:
             self._settled(bound_for)
 
     def deleted(self, pod: Pod) -> None:
-        """Ended, or removed."""
+        """Ended, or removed. One that was stopped may end as one that succeeded: it did not run to its end."""
         entry = self.by_uid.pop(pod.metadata.uid, None)
         if entry is not None:
             node = entry.node
+            if pod.metadata.deletion_timestamp is not None:
+                entry.running_since = None
             self._end(entry, pod.status.phase)
             self._sensitive.discard(entry)
+            entry.pod = None
             if node:
                 self._settled(node)
 
@@ -94,7 +100,7 @@ class PodRoll:
             entry = self.by_uid[pod.metadata.uid] = PodEntry(pod)
         if entry.at > At.BINDING:  # an older state than what is known: a node is never taken from a pod
             return
-        entry.pod = pod
+        entry.pod, entry.waited = pod, True
         if gates(pod) or pod.metadata.deletion_timestamp is not None:
             self._withdraw(entry, deleted=pod.metadata.deletion_timestamp is not None)
         elif entry.at is At.ASIDE:
@@ -107,7 +113,9 @@ class PodRoll:
     def _differs(self, entry: PodEntry, pod: Pod) -> bool:
         task = self._templates.waiting(pod)
         known = entry.task
-        return isinstance(task, Unsupported) or known is None or task.requirements != known.requirements
+        if isinstance(task, Unsupported) or known is None or _runtime(pod) != entry.runtime:
+            return True
+        return task.requirements != known.requirements or _wishes(task) != _wishes(known)
 
     def _withdraw(self, entry: PodEntry, *, deleted: bool = False) -> None:
         if entry.at is At.QUEUED:
@@ -128,7 +136,7 @@ class PodRoll:
             self._sensitive.add(entry)
             self._not_followed(entry, task)
             return False
-        if pod.spec.volumes or pod.spec.affinity is not None:
+        if depends_on_world(pod):
             self._sensitive.add(entry)
         task = self._as_told(entry, task, pod)
         entry.at = At.QUEUED
@@ -161,11 +169,11 @@ class PodRoll:
             self._settle(entry, pod)
         elif entry.at is At.ON_NODE:
             if self._holds_other(entry, pod):
-                self._end(entry, "")
-                self._find(entry, pod)
+                self._renew(entry, pod)
         else:
             self._find(entry, pod)
         self._look(entry, pod)
+        self._clock(entry, pod)
 
     def _find(self, entry: PodEntry, pod: Pod) -> None:
         """It is there by somebody else's doing, or of an earlier life of ours."""
@@ -181,6 +189,16 @@ class PodRoll:
         self._put_there(entry, node)
         self._settle(entry, pod)
 
+    def _renew(self, entry: PodEntry, pod: Pod) -> None:
+        """What it is now is put there before what it was goes: between the two nobody may take its room."""
+        known, attempt = self._name(entry), entry.attempt
+        del self.by_task[known]
+        entry.generation += 1
+        self._as_told(entry, self._templates.found(pod), pod)
+        self._put_there(entry, entry.node)
+        self._settle(entry, pod)
+        self._tell(ev.TaskFailed(self._deciding.now, known, attempt, "function", "it has changed"))
+
     def _put_there(self, entry: PodEntry, node: str) -> None:
         task = entry.task
         assert task is not None
@@ -188,6 +206,7 @@ class PodRoll:
             self._tell(ev.FunctionDefined(self._deciding.now, Function(task.function)))
         self._move(entry, node)
         self.by_task[task.id] = entry
+        entry.leaving = False
         if self._tell(ev.TaskFound(self._deciding.now, task, node)):
             entry.attempt = self._deciding.engine.ledger.tasks[task.id].attempt
 
@@ -202,12 +221,18 @@ class PodRoll:
             self._sensitive.discard(entry)
 
     def _look(self, entry: PodEntry, pod: Pod) -> None:
-        if entry.at is not At.ON_NODE:
-            return
-        if pod.metadata.deletion_timestamp is not None and not entry.leaving:
-            entry.leaving = True
-            self._tell(ev.TaskLeaving(self._deciding.now, self._name(entry)))
-        if pod.status.phase == "Running" and entry.running_since is None:
+        if entry.at is At.ON_NODE and pod.metadata.deletion_timestamp is not None and not entry.leaving:
+            self._leave(entry)
+
+    def _leave(self, entry: PodEntry) -> None:
+        entry.leaving = True
+        self._tell(ev.TaskLeaving(self._deciding.now, self._name(entry)))
+
+    def _clock(self, entry: PodEntry, pod: Pod) -> None:
+        """Since when it runs, if its beginning was seen."""
+        if pod.status.phase in NOT_YET:
+            entry.waited = True
+        elif pod.status.phase == "Running" and entry.waited and entry.running_since is None:
             entry.running_since = self._deciding.now
 
     def _holds_other(self, entry: PodEntry, pod: Pod) -> bool:
@@ -229,18 +254,22 @@ class PodRoll:
                 self._find(entry, pod)
                 self._look(entry, pod)
             elif entry.parked is not None:
-                base = entry.parked.id.partition("~")[0]
+                base, leaving = entry.parked.id.partition("~")[0], entry.leaving
                 entry.task = msgspec.structs.replace(entry.parked, id=f"{base}~{entry.generation}")
                 entry.at, entry.parked = At.ON_NODE, None
                 self._put_there(entry, node)
+                if leaving:
+                    self._leave(entry)
 
     def node_left(self, node: str) -> None:
-        """Pods there no longer count, for as long as they are not deleted too."""
+        """Pods there no longer count, for as long as they are not deleted too.
+
+        Nothing is told: the engine loses them with the node. Told one by one they would make room for others there."""
         for entry in tuple(self.on_node.get(node, ())):
             if entry.at is At.ON_NODE:
-                entry.parked = entry.task
-                self._end(entry, "")
-                entry.at = At.STRANDED
+                entry.parked, leaving = entry.task, entry.leaving
+                self._forget(entry)
+                entry.at, entry.leaving = At.STRANDED, leaving
                 self._move(entry, node)
 
     # -- the engine's side -------------------------------------------------------------------------------------------
@@ -262,9 +291,11 @@ class PodRoll:
             entry.at = At.QUEUED
             self._queued[name] = entry
             self._move(entry, "")
-            self._tell(ev.InstructionFailed(self._deciding.now, "place", name, entry.attempt, message=message))
+            failed = ev.InstructionFailed(self._deciding.now, "place", name, entry.attempt, message=message)
+            if not self._tell(failed):  # the engine has no such task any more: it gets another
+                self._forget(entry)
         self._settled(node)
-        if entry.at is At.QUEUED and entry.pod is not None:  # it may have changed meanwhile
+        if entry.pod is not None and not entry.unwanted:  # it may have changed meanwhile
             self._seen_waiting(entry.pod, entry)
 
     def _end(self, entry: PodEntry, phase: str) -> None:
@@ -309,7 +340,7 @@ class PodRoll:
         name = task.id if entry.generation == 1 else f"{task_id(pod)}~{entry.generation}"
         if name != task.id or function != task.function:
             task = msgspec.structs.replace(task, id=name, function=function)
-        entry.task = task
+        entry.task, entry.runtime = task, _runtime(pod)
         define(self._deciding, function, pod)
         return task
 
@@ -319,6 +350,15 @@ class PodRoll:
 
     def _tell(self, event: ev.AnyEvent) -> bool:
         return self._deciding.tell(event)
+
+
+def _wishes(task: Task) -> tuple[object, ...]:
+    """What its owner wants of us."""
+    return task.energy_weight, task.deadline_s, task.defer_s
+
+
+def _runtime(pod: Pod) -> str:
+    return pod.metadata.annotations.get(RUNTIME, "")
 
 
 def _weight(task: Task) -> tuple[object, ...]:

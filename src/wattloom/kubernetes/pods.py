@@ -8,6 +8,8 @@ locality, a nominated node. Knows neither the API server nor the engine's state.
 import re
 from typing import Final
 
+import msgspec
+
 from wattloom.errors import InputError
 from wattloom.kubernetes.objects import Pod, PodAffinityTerm, SpreadConstraint
 from wattloom.kubernetes.requests import Asked, asked_by, held_by
@@ -19,12 +21,16 @@ from wattloom.kubernetes.world import World
 from wattloom.units import MILLI
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
+from wattloom.workload.task_problem import task_problem
 from wattloom.workload.where import Company, Expression, NodeTerm, Spread, Tags, Where
 
 _CRON_RUN: Final = re.compile(r"-\d{8,10}$")
 """What a CronJob adds to its own name for a job: the minute it was due."""
 ENDED: Final = frozenset({"Succeeded", "Failed"})
 NO_RULES: Final = Where()
+MOST_CPU: Final = 999_999_999
+"""Millicores: the most that the engine takes."""
+AMOUNTS: Final = "spec.containers.resources"
 
 
 def task_of(pod: Pod, world: World) -> Task | Unsupported:
@@ -41,8 +47,9 @@ def task_of(pod: Pod, world: World) -> Task | Unsupported:
     try:
         asked = asked_by(pod)
     except InputError as error:
-        return Unsupported("spec.containers.resources", error.problem)
-    return _task(pod, asked, _where(pod, volumes, world), wishes)
+        return Unsupported(AMOUNTS, error.problem)
+    task = _task(pod, asked, _where(pod, volumes, world), wishes)
+    return _out_of_bounds(task) or task
 
 
 def found_of(pod: Pod, world: World) -> Task:
@@ -56,8 +63,10 @@ def found_of(pod: Pod, world: World) -> Task:
     where = Where(ports=near_ports, apart=apart)
     try:
         held = held_by(pod)
-    except InputError:  # the API server takes no such amounts
+    except InputError:  # nobody has that much, and kube-scheduler's own count of it comes round to anything
         held = Asked(0, 0, (("pods", 1),))
+    if held.cpu > MOST_CPU:
+        held = msgspec.structs.replace(held, cpu=MOST_CPU)
     return _task(pod, held, where, Wishes() if isinstance(wishes, Unsupported) else wishes)
 
 
@@ -105,6 +114,16 @@ def _task(pod: Pod, asked: Asked, where: Where, wishes: Wishes) -> Task:
         deadline_s=wishes.deadline_s,
         defer_s=wishes.defer_s,
     )
+
+
+def _out_of_bounds(task: Task) -> Unsupported | None:
+    """What the engine would refuse."""
+    wrong = task_problem(task)
+    if wrong is None:
+        return None
+    part, words = wrong[0].removeprefix("requirements."), wrong[1]
+    amount = part in ("cpu", "memory") or part.startswith("resources")
+    return Unsupported(AMOUNTS if amount else "spec", f"{part} {words}")
 
 
 def _tags(pod: Pod) -> Tags:

@@ -4,7 +4,10 @@ Owns which labels and annotations tell the processor. The figures are the catalo
 a node of whose processor nothing is known has no power curve.
 """
 
+from hashlib import sha256
 from typing import Final
+
+import msgspec
 
 from wattloom.cluster.processors import known_processors, model_slug, named
 from wattloom.cluster.profile import MachineProfile
@@ -71,8 +74,9 @@ def unknown_machine(node: Node) -> MachineProfile:
 
 
 def _named(known: MachineProfile, model: str) -> MachineProfile:
-    """Named by its size too: nodes may have parts of one machine, or several of one processor."""
-    return MachineProfile(
+    """Named by its size too: nodes may have parts of one machine, or several of one processor. A digest tells apart
+    what else differs, such as the curve of a virtual machine."""
+    machine = MachineProfile(
         name=f"{model}-{known.cores}c{known.threads}t",
         arch=known.arch,
         cores=known.cores,
@@ -86,6 +90,8 @@ def _named(known: MachineProfile, model: str) -> MachineProfile:
         quantity=known.quantity,
         source=known.source,
     )
+    digest = sha256(msgspec.json.encode(machine)).hexdigest()[:6]
+    return msgspec.structs.replace(machine, name=f"{machine.name}-{digest}")
 
 
 def _sockets(model: str, cores: int) -> int:

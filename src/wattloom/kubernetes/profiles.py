@@ -16,13 +16,17 @@ from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
 from wattloom.kubernetes import objects
-from wattloom.kubernetes.processors import arch_of, by_processor, unknown_machine
+from wattloom.kubernetes.processors import ARCHITECTURES, arch_of, by_processor, unknown_machine
 from wattloom.kubernetes.profile_aims import Aims, read
 
 ANNOTATION: Final = "wattloom.dev/machine-profile"
 MILLIWATTS: Final = "wattloom.dev/milliwatts"
 """The node's extended resource for what it may draw."""
 API_VERSION: Final = "wattloom.dev/v1alpha1"
+MOST_WATTS: Final = 1e9
+MOST_CORES: Final = 1_000_000
+MOST_SPEED: Final = 1e4
+"""Of a core, against the catalogue's reference; and no core is that much slower."""
 
 
 class ProfileSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -30,7 +34,7 @@ class ProfileSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
 
     cores: int
     arch: str = ""
-    """Left out: the node's own."""
+    """As the node or the catalogue calls it; left out: the node's own. A node of another one is of unknown power."""
     node_name: str = ""
     selector: objects.LabelSelector | None = None
     """Which nodes it is for, if none is named."""
@@ -157,13 +161,34 @@ def _as_written(field: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
+def _refuse_absurd(spec: ProfileSpec) -> None:
+    """What no machine has, and sums of which no longer mean anything. The rest is refused with the machine."""
+    if spec.cap_w is not None and not spec.cap_w > 0.0:
+        raise InputError(".cap_w", f"must be positive, not {spec.cap_w}")
+    watts: dict[str, list[float]] = {
+        "cap_w": [spec.cap_w or 0.0],
+        "tdp_w": [spec.tdp_w or 0.0],
+        "sleep_w": [spec.sleep_w or 0.0],
+        "cores_watts": [point[1] for point in spec.cores_watts or ()],
+        "load_watts": spec.load_watts or [],
+    }
+    for field, given in watts.items():
+        if not all(each <= MOST_WATTS for each in given):
+            raise InputError(f".{field}", f"must be at most {MOST_WATTS:.0f} W, not {max(given)}")
+    if not all(cores <= MOST_CORES for cores, _ in spec.cores_watts or ()):
+        raise InputError(".cores_watts", f"must be for at most {MOST_CORES} cores")
+    if not 1.0 / MOST_SPEED <= spec.speed <= MOST_SPEED:
+        raise InputError(".speed", f"must be between {1.0 / MOST_SPEED} and {MOST_SPEED:.0f}, not {spec.speed}")
+
+
 def _machine(node: objects.Node, spec: ProfileSpec, name: str, by: Literal["object", "annotation"]) -> Found:
     """Its name carries a digest of what it says: a profile that changed is another machine to the engine."""
-    if spec.cap_w is not None and not 0.0 < spec.cap_w < float("inf"):
-        raise InputError(".cap_w", f"must be positive, not {spec.cap_w}")
-    bare = unknown_machine(node)
+    arch = ARCHITECTURES.get(spec.arch, spec.arch) or arch_of(node)
+    if arch != arch_of(node):
+        raise InputError(".arch", f"is {spec.arch}, but the node says that it is {arch_of(node)}")
+    _refuse_absurd(spec)
     entry = MachineEntry(
-        arch=spec.arch or bare.arch,
+        arch=arch,
         cores=spec.cores,
         threads=spec.threads,
         memory_gib=spec.memory_gib,

@@ -8,11 +8,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from wattloom.kubernetes.api import PAGE, Api, Watch
 from wattloom.kubernetes.backoff import Backoff
-from wattloom.kubernetes.errors import ApiError, Gone, TooManyRequests, Unreachable
+from wattloom.kubernetes.errors import ApiError, Gone, NotFound, TooManyRequests, Unreachable
 from wattloom.kubernetes.reading import Bookmark, Change, Unreadable
 from wattloom.kubernetes.resource import Resource
 
@@ -55,18 +55,30 @@ class Listener(Protocol[Listened]):
         """It is there and does not fit its type. What was known of it before stays known."""
 
 
+class Living(NamedTuple):
+    """Fields by which objects are listed and watched that may be over before they are deleted.
+
+    A watch tells what an object was before it ceased to match, never what it became. So what may cease is left out of
+    `watched`, and `over` says of each object whether it has."""
+
+    listed: str
+    watched: str
+    over: Callable[[Any], bool]
+
+
 class Counts:
-    """What happened so far, for the metrics."""
+    """What happened so far."""
 
     def __init__(self) -> None:
-        self.lists = self.watches = self.restarts = self.expired = self.changes = self.failures = 0
-        self.unreadable = self.bookmarks = 0
+        self.lists = self.restarts = self.expired = self.failures = self.unreadable = 0
 
 
 class Reflector(Generic[T]):
     """`run` until cancelled; `synced` is set once the first list has been told whole.
 
-    `slim` makes what is kept of an object (for `old`, and for `deleted` after a list) smaller than what is told.
+    An object that is over (see `Living`) is told as deleted, with its last state, and not kept: nothing grows with
+    their number. `slim` makes what is kept of an object (for `old`, and for `deleted` after a list) smaller than what
+    is told.
     """
 
     def __init__(
@@ -77,7 +89,7 @@ class Reflector(Generic[T]):
         *,
         namespace: str = "",
         labels: str = "",
-        fields: str = "",
+        fields: str | Living = "",
         slim: Callable[[T], T] | None = None,
         page: int = PAGE,
         backoff: Backoff | None = None,
@@ -87,24 +99,33 @@ class Reflector(Generic[T]):
         self.counts: Final = Counts()
         self.failure: ApiError | None = None
         """Why it is out of step, while it is."""
+        self.heard = 0
+        """Goes up with every word of the API server: what is known is no older than the last one."""
         self._api = api
         self._listener = listener
-        self._namespace, self._labels, self._fields = namespace, labels, fields
+        self._namespace, self._labels = namespace, labels
+        self._fields = fields if isinstance(fields, Living) else Living(fields, fields, lambda _: False)
         self._slim = slim
         self._page = page
         self._backoff = backoff or Backoff()
         self._known: dict[Key, T] = {}
         self._version = ""
+        self._failing_since: float | None = None
+        self._open_since: float | None = None
+        """While a watch is open."""
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, name: str, namespace: str = "") -> T | None:
-        """The object as it is known here."""
-        return self._known.get((namespace, name))
-
-    def objects(self) -> tuple[T, ...]:
-        return tuple(self._known.values())
+    @property
+    def failing_s(self) -> float:
+        """For how long nothing could be heard. A kind that the API server does not have cannot change."""
+        now = monotonic()
+        if self._failing_since is None or isinstance(self.failure, NotFound):
+            return 0.0
+        if self._open_since is not None and now - self._open_since >= BRIEF_S:
+            return 0.0
+        return now - self._failing_since
 
     async def run(self) -> None:
         while True:
@@ -131,13 +152,15 @@ class Reflector(Generic[T]):
             if self.failure is None or str(self.failure) != str(error):
                 LOG.warning("%s: %s", self.resource, error)
             self.failure = error
+            if self._failing_since is None:
+                self._failing_since = monotonic()
         await self._backoff.wait()
 
     async def _list(self) -> None:
         seen: set[Key] = set()
         version, page_size = "", self._page if self._backoff.times < 3 else 0  # pages may expire faster than they come
         async for page in self._api.pages(
-            self.resource, self._namespace, labels=self._labels, fields=self._fields, limit=page_size
+            self.resource, self._namespace, labels=self._labels, fields=self._fields.listed, limit=page_size
         ):
             for object in page.items:
                 seen.add(_key(object))
@@ -149,6 +172,7 @@ class Reflector(Generic[T]):
         for key in [key for key in self._known if key not in seen]:
             self._drop(self._known.pop(key))
         self.counts.lists += 1
+        self.heard += 1
         self._version = version
         self._well()
         self.synced.set()
@@ -156,10 +180,15 @@ class Reflector(Generic[T]):
     async def _follow(self) -> None:
         begun = monotonic()
         async with self._api.watch(
-            self.resource, self._version, self._namespace, labels=self._labels, fields=self._fields
+            self.resource, self._version, self._namespace, labels=self._labels, fields=self._fields.watched
         ) as watch:
-            self.counts.watches += 1
-            said = await self._hear(watch)
+            self._open_since = monotonic()
+            try:
+                said = await self._hear(watch)
+            finally:
+                if monotonic() - self._open_since >= BRIEF_S:
+                    self._failing_since = None
+                self._open_since = None
         if not said and monotonic() - begun < BRIEF_S:
             raise Unreachable(f"WATCH {self.resource}", "ended at once without a word", sent=True)
 
@@ -171,29 +200,37 @@ class Reflector(Generic[T]):
             said = True
             for change in changes:
                 self._change(change)
+            self.heard += 1
         return said
 
     def _well(self) -> None:
         if self.failure is not None:
             LOG.info("%s: in step again", self.resource)
-        self.failure = None
+        self.failure = self._failing_since = None
         self._backoff.reset()
 
     def _change(self, change: Change[T]) -> None:
         kind, found = change
         if kind == "BOOKMARK":
-            self.counts.bookmarks += 1
             self._version = cast(Bookmark, found).metadata.resource_version or self._version
         elif kind == "UNREADABLE":
             self._broken(cast(Unreadable, found))
         else:
             object = cast(T, found)
             self._version = object.metadata.resource_version or self._version
-            if kind == "DELETED":
+            if self._fields.over(object):
+                self._lay_off(object)
+            elif kind == "DELETED":
                 self._known.pop(_key(object), None)
                 self._drop(object)
             else:
                 self._take(object)
+
+    def _lay_off(self, object: T) -> None:
+        """It is over. Later changes of it, and of those that were never told, are nobody's business."""
+        old = self._known.pop(_key(object), None)
+        if old is not None:
+            self._drop(object if old.metadata.uid == object.metadata.uid else old)
 
     def _take(self, object: T) -> None:
         key, meta = _key(object), object.metadata
@@ -205,14 +242,12 @@ class Reflector(Generic[T]):
                 self._drop(old)
                 old = None
         self._known[key] = object if self._slim is None else self._slim(object)
-        self.counts.changes += 1
         try:
             self._listener.changed(object, old)
         except Exception:
             LOG.exception("%s %s/%s: what was made of a change failed", self.resource, *key)
 
     def _drop(self, object: T) -> None:
-        self.counts.changes += 1
         try:
             self._listener.deleted(object)
         except Exception:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from wattloom.errors import InputError
 from wattloom.kubernetes.objects import Amounts, Container, ContainerStatus, Pod
-from wattloom.kubernetes.quantity import milli, nanos, value
+from wattloom.kubernetes.quantity import MOST, milli, nanos, value
 
 Nanos = dict[str, int]
 Share = Callable[[Container], Amounts | None]
@@ -28,7 +29,7 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
 
 def asked_by(pod: Pod) -> Asked:
-    """What a pod without a node asks for."""
+    """What a pod without a node asks for. InputError: more than can be counted, which the API server takes."""
     amounts = _containers(pod, lambda container: container.resources.requests)
     _pod_level(amounts, _spec_requests(pod))
     _add(amounts, pod.spec.overhead)
@@ -36,7 +37,9 @@ def asked_by(pod: Pod) -> Asked:
 
 
 def held_by(pod: Pod) -> Asked:
-    """What a pod on a node takes there: while it is resized, the most of what is wanted, granted and in force."""
+    """What a pod on a node takes there: while it is resized, the most of what is wanted, granted and in force.
+
+    InputError as with `asked_by`."""
     if not _tells_resources(pod):
         return asked_by(pod)
     refused = _resize_refused(pod)
@@ -163,4 +166,8 @@ def _most(total: Nanos, other: Nanos) -> None:
 
 def _asked(amounts: Nanos) -> Asked:
     rest = [(name, value(amount)) for name, amount in amounts.items() if amount > 0 and counted(name)]
-    return Asked(milli(amounts.get("cpu", 0)), value(amounts.get("memory", 0)), tuple(sorted([("pods", 1), *rest])))
+    asked = Asked(milli(amounts.get("cpu", 0)), value(amounts.get("memory", 0)), tuple(sorted([("pods", 1), *rest])))
+    for name, amount in (("cpu", asked.cpu), ("memory", asked.memory), *asked.resources):
+        if amount > MOST:
+            raise InputError(name, f"{name} is more than can be counted")
+    return asked

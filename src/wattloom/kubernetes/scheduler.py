@@ -27,7 +27,7 @@ from wattloom.kubernetes.election import Election
 from wattloom.kubernetes.errors import ApiError
 from wattloom.kubernetes.health import WebServer
 from wattloom.kubernetes.intake import Intake
-from wattloom.kubernetes.looking_after import look_after_log, look_after_owners
+from wattloom.kubernetes.looking_after import look_after_log, look_after_memory, look_after_owners
 from wattloom.kubernetes.metrics import Counts
 from wattloom.kubernetes.options import LeaseLost, NoCluster, Options, in_words, usable_policy
 from wattloom.kubernetes.pod_conditions import PodConditions
@@ -148,9 +148,11 @@ class Scheduler:
                 ),
                 group.create_task(self.publisher.run()),
             ]
+            fresh = partial(usable_policy, self.options.policy)
             if self.log is not None:
-                fresh = partial(usable_policy, self.options.policy)
                 background.append(group.create_task(look_after_log(self.log, self.deciding, fresh)))
+            else:
+                background.append(group.create_task(look_after_memory(self.deciding, fresh)))
             election = group.create_task(self.election.run()) if self.election is not None else None
             starting = group.create_task(self._start(group, background))
             await self._over.wait()

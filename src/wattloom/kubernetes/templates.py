@@ -1,14 +1,14 @@
 """Pods made from one template are read once.
 
 Owns what was read, by what pods of one template have in common. Equal pods get the very same requirements, which the
-engine recognises at once. What depends on more than the pod itself (volumes, labels of namespaces) is read each time.
+engine recognises at once. What depends on more than the pod itself (claims, labels of namespaces) is read each time.
 """
 
 from typing import Final
 
 import msgspec
 
-from wattloom.kubernetes.objects import Affinity, Pod
+from wattloom.kubernetes.objects import Affinity, Pod, PodSpec, Volume
 from wattloom.kubernetes.pods import found_of, function_of, task_id, task_of
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.world import World
@@ -28,9 +28,9 @@ class Templates:
     def waiting(self, pod: Pod) -> Task | Unsupported:
         """`pods.task_of`, cheaper."""
         spec, meta = pod.spec, pod.metadata
-        if spec.volumes or _looks_at_namespaces(spec.affinity):
+        if depends_on_world(pod) or any(map(Volume.in_tree, spec.volumes)):
             return task_of(pod, self._world)
-        key = b"w" + self._encode((meta.namespace, spec, meta.labels, meta.annotations))
+        key = b"w" + self._encode((meta.namespace, _without_volumes(spec), meta.labels, meta.annotations))
         known = self._known.get(key)
         if known is None:
             known = self._keep(key, task_of(pod, self._world))
@@ -55,6 +55,20 @@ class Templates:
             self._known.clear()
         self._known[key] = task
         return task
+
+
+def depends_on_world(pod: Pod) -> bool:
+    """Whether what a pod that waits means depends on claims and volumes, or on namespaces.
+
+    Most volumes do not matter: nearly every pod has one with the token of its service account."""
+    spec = pod.spec
+    claims = any(each.persistent_volume_claim is not None or each.ephemeral is not None for each in spec.volumes)
+    return claims or _looks_at_namespaces(spec.affinity)
+
+
+def _without_volumes(spec: PodSpec) -> PodSpec:
+    """Their names differ from pod to pod."""
+    return msgspec.structs.replace(spec, volumes=()) if spec.volumes else spec
 
 
 def _looks_at_namespaces(affinity: Affinity | None) -> bool:

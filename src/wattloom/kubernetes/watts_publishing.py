@@ -20,7 +20,7 @@ LOG: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 2
 PAUSE_S: Final = 0.02
 """After each write of a lane: nothing waits for these, and other writes come first."""
-BUSY_PAUSE_S: Final = 1.0
+BUSY_PAUSE_S: Final = 0.1
 """The same while pods are being placed: a write wakes everybody who watches nodes, kube-scheduler among them."""
 STAND_BY_S: Final = 1.0
 AGAIN_S: Final = 15.0
@@ -104,7 +104,15 @@ class WattsPublisher:
             LOG.warning("%s is not published on nodes: %s%s", MILLIWATTS, error, without)
 
     def _wanted(self, name: str) -> dict[str, Any] | None:
-        """The patch that puts the node right; None: it is right, or gone."""
+        """The patch that puts the node right; None: it is right, or gone, or it cannot be said what it may draw."""
+        try:
+            return self._patch(name)
+        except Exception:
+            self.failed += 1
+            LOG.exception("%s is not published on node %s", MILLIWATTS, name)
+            return None
+
+    def _patch(self, name: str) -> dict[str, Any] | None:
         node, found = self._node(name), self._found(name)
         if node is None or found is None:
             return None

@@ -81,10 +81,22 @@ class Ledger:
         if known == function:
             return
         self.functions[function.name] = function
-        if known is not None and known.variants != function.variants:
+        if known is None:
+            return
+        if known.variants != function.variants:
             self.runtimes.forget(function.name)
             self._forecasts_changed(function.name)
-        self._shape_of = {key: shape for key, shape in self._shape_of.items() if key[0] != function.name}
+        self._drop_shapes({function.name})
+
+    def forget_functions(self, names: set[str]) -> None:
+        """As if they had never been defined. No task of theirs may be here."""
+        for name in names:
+            del self.functions[name]
+            self.runtimes.forget(name)
+        self._drop_shapes(names)
+
+    def _drop_shapes(self, functions: set[str]) -> None:
+        self._shape_of = {key: shape for key, shape in self._shape_of.items() if key[0] not in functions}
         self._usual_shape.clear()
 
     def shape_of(self, task: Task) -> Shape:

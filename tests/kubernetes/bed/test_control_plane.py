@@ -27,6 +27,7 @@ from wattloom.testing.kubernetes.fleet import add_namespace
 from wattloom.testing.kubernetes.processes import PartFailed, Process
 
 MakePlane = Callable[..., ControlPlane]
+WORD = {"WORD": "here", "PATH": os.environ["PATH"]}
 
 
 def _alive(pid: int) -> bool:
@@ -44,8 +45,8 @@ def _phase(api: Api, namespace: str, name: str) -> str:
     return str(_pod(api, namespace, name)["status"]["phase"])
 
 
-def test_a_bound_pod_runs_on_a_fake_node(empty_cluster: ControlPlane, fresh_namespace: str) -> None:
-    api = empty_cluster.api
+def test_a_bound_pod_runs_on_a_fake_node(played: ControlPlane, fresh_namespace: str) -> None:
+    api = played.api
     add_nodes(api, [fake_node("here", resources={"wattloom.dev/milliwatts": "90000"})])
     add_pods(api, fresh_namespace, [fake_pod("at-once", node="here"), fake_pod("nowhere")])
     eventually(lambda: _phase(api, fresh_namespace, "at-once") == "Running")
@@ -53,10 +54,10 @@ def test_a_bound_pod_runs_on_a_fake_node(empty_cluster: ControlPlane, fresh_name
     assert api.get("/api/v1/nodes/here")["status"]["allocatable"]["wattloom.dev/milliwatts"] == "90k"
 
 
-def test_a_deleted_pod_of_a_fake_node_is_gone(empty_cluster: ControlPlane, fresh_namespace: str) -> None:
-    api = empty_cluster.api
-    add_nodes(api, [fake_node("here")])
-    add_pods(api, fresh_namespace, [fake_pod("short", node="here")])
+def test_a_deleted_pod_of_a_fake_node_is_gone(played: ControlPlane, fresh_namespace: str) -> None:
+    api = played.api
+    add_nodes(api, [fake_node("there")])
+    add_pods(api, fresh_namespace, [fake_pod("short", node="there")])
     eventually(lambda: _phase(api, fresh_namespace, "short") == "Running")
     api.delete(f"/api/v1/namespaces/{fresh_namespace}/pods/short")
     eventually(lambda: not api.items(f"/api/v1/namespaces/{fresh_namespace}/pods"))
@@ -120,13 +121,16 @@ def test_all_five_parts_place_and_run_a_pod_and_nothing_is_left(make_plane: Make
     assert _pod(plane.api, "work", "needs-room")["spec"]["nodeName"] == "big"
     pids = plane.pids()
     assert len(pids) == 5
+    plane.stop_part(Part.KWOK)
+    plane.mend()
+    assert plane.pid(Part.KWOK) is None  # it was ended, not broken
     plane.stop()
     assert [pid for pid in pids if _alive(pid)] == []
 
 
 @pytest.mark.slow
-def test_objects_outlive_a_killed_api_server_and_a_killed_etcd(make_plane: MakePlane) -> None:
-    plane = make_plane()
+def test_objects_outlive_a_killed_api_server_and_a_killed_etcd_and_all_can_be_mended(breakable: ControlPlane) -> None:
+    plane = breakable
     add_nodes(plane.api, [fake_node("kept")])
     before = plane.pid(Part.ETCD)
     plane.restart(Part.ETCD)
@@ -135,7 +139,8 @@ def test_objects_outlive_a_killed_api_server_and_a_killed_etcd(make_plane: MakeP
     plane.kill(Part.API_SERVER)
     assert plane.pid(Part.API_SERVER) is None
     assert not plane.api.ready()
-    plane.start_part(Part.API_SERVER)
+    plane.pause(Part.ETCD)
+    plane.mend()
     assert list(names(plane.api.items("/api/v1/nodes"))) == ["kept"]
 
 
@@ -167,6 +172,42 @@ def test_parts_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         assert _alive(part)
         parent.send_signal(signal.SIGKILL)
     eventually(lambda: not _alive(part))
+
+
+COUNTS = "import sys, threading, time\nfor _ in range(8): threading.Thread(target=lambda: time.sleep(600)).start()\n"
+
+
+def test_a_part_that_is_paused_has_stopped_with_all_its_threads_and_goes_on_later(tmp_path: Path) -> None:
+    part = Process("a part", [sys.executable, "-c", f"{COUNTS}print('begun', flush=True)"], tmp_path / "log")
+    part.start()
+    try:
+        part.wait_until(lambda: "begun" in part.tail(), 30)
+        for _ in range(3):
+            part.pause()
+            assert _states(part) == {"T"}
+            part.signal(signal.SIGCONT)
+            eventually(lambda: "T" not in _states(part))
+    finally:
+        part.kill()
+    assert part.wait(1) == -signal.SIGKILL
+
+
+def _states(part: Process) -> set[str]:
+    tasks = Path(f"/proc/{part.pid}/task").glob("*/stat")
+    return {task.read_text().rpartition(") ")[2][0] for task in tasks}
+
+
+def test_a_part_that_does_not_end_is_said_so_with_the_end_of_its_log(tmp_path: Path) -> None:
+    part = Process(
+        "a part", ["sh", "-c", "echo $WORD in $PWD; exec sleep 600"], tmp_path / "log", cwd=tmp_path, env=WORD
+    )
+    part.start()
+    try:
+        part.wait_until(lambda: f"here in {tmp_path}" in part.tail(), 30)
+        with pytest.raises(PartFailed, match=r"(?s)did not end within.*here in"):
+            part.wait(0.01)
+    finally:
+        assert part.stop() == -signal.SIGTERM
 
 
 def test_a_part_started_by_a_thread_outlives_the_thread(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.kubernetes.conftest import programs_or_skip
 
 from wattloom.errors import WattloomError
 from wattloom.testing.kubernetes import eventually, keeping
@@ -13,10 +14,13 @@ SMALL = ("--without", "kube-controller-manager", "--without", "kube-scheduler", 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("control_plane")
 def test_what_is_kept_runs_until_it_is_asked_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    programs_or_skip("etcd", "kube-apiserver")
     found = keeping.start(tmp_path, keeping.PLANE, *SMALL)
     try:
+        with pytest.raises(WattloomError, match="another plane runs in"):
+            keeping.start(tmp_path, keeping.PLANE, *SMALL)
+        assert keeping.running(tmp_path, keeping.PLANE) == found
         assert sorted(found.parts) == ["etcd", "kube-apiserver"]
         assert "server: " + found.url in Path(found.kubeconfig).read_text()
         assert main(["status", "--json", "--folder", str(tmp_path)]) == 0
@@ -43,6 +47,15 @@ def test_where_nothing_runs_there_is_nothing_to_end(tmp_path: Path, capsys: pyte
 def test_a_keeper_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(WattloomError, match=r"(?s)node did not start.*no control plane runs"):
         keeping.start(tmp_path, keeping.NODE)
+
+
+def test_of_two_that_start_at_once_one_is_refused_before_it_touches_anything(tmp_path: Path) -> None:
+    (tmp_path / "etcd").mkdir()  # which a control plane empties before it starts
+    with keeping.alone(tmp_path, keeping.PLANE):  # as the other does, which tells only later that it runs
+        assert keeping.running(tmp_path, keeping.PLANE) is None
+        with pytest.raises(WattloomError, match=r"(?s)plane did not start.*being started or ended there"):
+            keeping.start(tmp_path, keeping.PLANE, *SMALL)
+    assert (tmp_path / "etcd").exists()
 
 
 def test_a_file_of_a_keeper_that_is_gone_counts_for_nothing(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.request import Request, urlopen
+
+import msgspec
 
 from wattloom.errors import WattloomError
 from wattloom.testing.kubernetes.binaries import binaries
@@ -59,6 +62,8 @@ class ControlPlane:
         if not controllers:
             self._flags[Part.API_SERVER].setdefault("disable-admission-plugins", UNCONTROLLED)
         self._processes: dict[Part, Process] = {}
+        self._put_away: set[Part] = set()
+        """Parts that were ended by asking, and are not missed."""
         self._layout: Layout
         self.api: Api
 
@@ -100,6 +105,7 @@ class ControlPlane:
     def stop_part(self, part: Part) -> None:
         """End one part as its keeper would, by asking."""
         self._process(part).stop()
+        self._put_away.add(part)
 
     def kill(self, part: Part) -> None:
         """End one part with SIGKILL."""
@@ -112,10 +118,31 @@ class ControlPlane:
 
     def pause(self, part: Part) -> None:
         """Freeze a part: connections stay open, nothing answers."""
-        self._process(part).signal(signal.SIGSTOP)
+        self._process(part).pause()
 
     def resume(self, part: Part) -> None:
         self._process(part).signal(signal.SIGCONT)
+
+    def mend(self) -> None:
+        """Parts that were killed are started again and parts that were paused go on; then all of them work."""
+        wanted = [part for part in self._processes if part not in self._put_away]
+        for part in wanted:
+            self.resume(part)
+            if self.pid(part) is None:
+                self._launch(part)
+        for part in wanted:
+            self._await(part)
+        # Those to a server that was killed are dead, and only reading is repeated.
+        self.api.close()
+
+    def compact(self) -> None:
+        """etcd forgets what was before now; an API server that starts after this cannot tell of it either."""
+        revision = self.api.get("/api/v1/namespaces?limit=1")["metadata"]["resourceVersion"]
+        asked = Request(
+            f"{self.url_of(Part.ETCD)}/v3/kv/compaction", msgspec.json.encode({"revision": revision, "physical": True})
+        )
+        with urlopen(asked, timeout=30.0) as answer:
+            answer.read()
 
     def pid(self, part: Part) -> int | None:
         """The process id of a part that runs."""
@@ -159,9 +186,6 @@ class ControlPlane:
         token = self.api.post(path, body)["status"]["token"]
         return self._nobody()._replace(token=token)
 
-    def api_of(self, access: Access) -> Api:
-        return Api(access)
-
     def kubeconfig_of(self, access: Access, name: str) -> Path:
         """Write a kubeconfig file for somebody; `name` is the file's."""
         stem = re.sub(r"[^A-Za-z0-9.-]", "_", name)
@@ -180,6 +204,7 @@ class ControlPlane:
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         self._layout = Layout(self.folder, ports, Authority(self.folder / "certificates"), self._programs)
         self._processes = {}
+        self._put_away = set()
         for name, user, groups in _USERS:
             self.kubeconfig_of(self.access_of_user(user, groups), name)
         self.api = Api(self.access_of_user("admin", ["system:masters"]))
@@ -197,6 +222,7 @@ class ControlPlane:
 
     def _launch(self, part: Part) -> None:
         words = self._layout.words(part, self._flags[part])
+        self._put_away.discard(part)
         self._processes[part] = Process(part, words, self.log(part))
         self._processes[part].start()
 

@@ -1,12 +1,16 @@
 """A test bed that outlives the command which started it: a keeper process holds it until it is asked to end.
 
 Owns the keeper's life and the file that says what runs. The keeper is the parent of all parts, so with it they end.
+A lock, which the kernel takes back whatever ends the keeper, sees to it that a folder has one keeper.
 """
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
@@ -53,14 +57,16 @@ def start(folder: Path, what: str, *options: str) -> Running:
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{what}-keeper.log"
     words = [sys.executable, "-m", "wattloom.testing.kubernetes", "keep", what, "--folder", str(folder), *options]
-    with log.open("wb") as out:
+    with log.open("ab") as out:
+        begun = out.tell()
         keeper = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
     end = monotonic() + START_S
     while (found := running(folder, what)) is None or found.pid != keeper.pid:
         if keeper.poll() is not None or monotonic() > end:
             keeper.terminate()
             keeper.wait()
-            raise WattloomError(f"the {what} did not start:\n{log.read_text(errors='replace').strip()}")
+            said = log.read_bytes()[begun:].decode(errors="replace").strip()
+            raise WattloomError(f"the {what} did not start:\n{said}")
         sleep(0.1)
     # It may outlive us; if we outlive it, it is buried.
     Thread(target=keeper.wait, daemon=True).start()
@@ -84,13 +90,28 @@ def stop(folder: Path, what: str) -> bool:
     return True
 
 
+@contextmanager
+def alone(folder: Path, what: str) -> Iterator[None]:
+    """The only keeper of its kind in the folder, from before anything is started until all has ended."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{what}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WattloomError(f"another {what} runs in {folder}, or is being started or ended there") from None
+        yield
+
+
 def keep_plane(folder: Path, parts: list[Part]) -> None:
     """Be the keeper of a control plane until SIGTERM."""
     asked = _asked_to_end()
     on = {part: part in parts for part in Part}
-    with ControlPlane(
-        folder, controllers=on[Part.CONTROLLERS], scheduler=on[Part.SCHEDULER], kwok=on[Part.KWOK]
-    ) as plane:
+    with (
+        alone(folder, PLANE),
+        ControlPlane(
+            folder, controllers=on[Part.CONTROLLERS], scheduler=on[Part.SCHEDULER], kwok=on[Part.KWOK]
+        ) as plane,
+    ):
         pids = {str(part): plane.pid(part) or 0 for part in plane.parts}
         _tell(folder, PLANE, url=plane.url, kubeconfig=str(plane.kubeconfig), parts=pids)
         asked.wait()
@@ -102,7 +123,7 @@ def keep_node(folder: Path, name: str) -> None:
     if plane is None:
         raise WattloomError("no control plane runs: `make kubernetes` starts one")
     asked = _asked_to_end()
-    with RealNode(*joining(folder, plane), folder / "node", name=name) as node:
+    with alone(folder, NODE), RealNode(*joining(folder, plane), folder / "node", name=name) as node:
         _tell(folder, NODE, node=name, parts={"node": node.pid or 0})
         asked.wait()
 

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -32,10 +32,19 @@ class PartFailed(WattloomError):
 class Process:
     """A program with its words, started as often as wanted on the same log."""
 
-    def __init__(self, name: str, words: Sequence[str | Path], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        words: Sequence[str | Path],
+        log: Path,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.words = [str(word) for word in words]
         self.log = log
+        self._cwd, self._env = cwd, env
         self._running: subprocess.Popen[bytes] | None = None
 
     @property
@@ -45,23 +54,38 @@ class Process:
 
     def start(self) -> None:
         if self.pid is None:
-            self._running = _starter().submit(_popen, self.words, self.log).result()
+            self._running = _starter().submit(_popen, self.words, self.log, self._cwd, self._env).result()
 
     def signal(self, number: signal.Signals) -> None:
         if self._running is not None and self._running.poll() is None:
             self._running.send_signal(number)
 
-    def stop(self, patience_s: float = 5.0) -> None:
-        """Ask it to end, and make it end if it does not."""
+    def pause(self) -> None:
+        """Freeze it, and wait until none of its threads does anything any more."""
+        if (pid := self.pid) is not None:
+            self.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def stop(self, patience_s: float = 5.0) -> int | None:
+        """Ask it to end, and make it end if it does not. Its exit code; None: it was never started."""
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         self._gone(patience_s)
-        self.kill()
+        return self.kill()
 
-    def kill(self) -> None:
+    def kill(self) -> int | None:
         """End it as kill -9 does, and wait until it is gone."""
         self.signal(signal.SIGKILL)
         self._gone(None)
+        return None if self._running is None else self._running.returncode
+
+    def wait(self, seconds: float) -> int:
+        """Until it ends by itself; its exit code. PartFailed if it takes longer."""
+        self._gone(seconds)
+        code = None if self._running is None else self._running.returncode
+        if code is None:
+            raise PartFailed(f"{self.name} did not end within {seconds:g} s\n{self.tail()}")
+        return code
 
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
         """Until it says so. PartFailed if it ends before, or takes longer."""
@@ -109,7 +133,7 @@ def _starter() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="test-bed")
 
 
-def _popen(words: list[str], log: Path) -> subprocess.Popen[bytes]:
+def _popen(words: list[str], log: Path, cwd: Path | None, env: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
     parent = os.getpid()
 
     def die_with_parent() -> None:
@@ -122,6 +146,8 @@ def _popen(words: list[str], log: Path) -> subprocess.Popen[bytes]:
         # A session of its own: Ctrl-C goes to us, and we end the parts in their order.
         return subprocess.Popen(
             words,
+            cwd=cwd,
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -1,0 +1,187 @@
+"""What the extender does beside answering: nudges, what it says of itself when it hears nothing, absurd profiles."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import msgspec
+import pytest
+from tests.kubernetes.extending import Extending, curve, extending
+from tests.kubernetes.live import client, eventually_so, relayed
+from tests.kubernetes.running import PROFILE, ask, scheduling
+
+from wattloom.kubernetes import event_loop, extender_pages
+from wattloom.kubernetes.backoff import Backoff
+from wattloom.kubernetes.extender_nudge import ANNOTATION, Nudge
+from wattloom.kubernetes.objects import Node
+from wattloom.kubernetes.profiles import MILLIWATTS, Found, Profiles
+from wattloom.kubernetes.watts_publishing import WattsPublisher
+from wattloom.testing.kubernetes import Api, ControlPlane, Part, add_nodes, eventually, fake_node, fake_pod
+from wattloom.testing.kubernetes.processes import free_ports
+
+
+def nudged(api: Api, node: str) -> bool:
+    return ANNOTATION in api.get(f"/api/v1/nodes/{node}")["metadata"].get("annotations", {})
+
+
+def annotated(name: str, profile: str) -> dict[str, Any]:
+    return fake_node(name, annotations={PROFILE: profile})
+
+
+# -- nudges ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_nudge_that_could_not_be_given_is_given_later(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
+    add_nodes(api, [fake_node("n1")])
+
+    async def live() -> None:
+        async with relayed(plane, tmp_path) as (near, relay):
+            backoff = Backoff(0.05, 0.2)
+            nudge = Nudge(near, backoff)
+            task = asyncio.create_task(nudge.run())
+            relay.answers_to_lose = 1_000_000
+            nudge.refused()
+            nudge.freed("n1")
+            await eventually_so(lambda: backoff.times >= 1)
+            relay.answers_to_lose = 0
+            await eventually_so(lambda: nudge.given == 1)
+            nudge.freed("n1")  # nobody was refused since
+            await asyncio.sleep(0.1)
+            assert nudge.given == 1
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    event_loop.run(live())
+    assert nudged(api, "n1")
+
+
+def test_a_nudge_at_a_node_that_is_gone_is_given_at_another(plane: ControlPlane, api: Api) -> None:
+    add_nodes(api, [fake_node("n1")])
+
+    async def live() -> None:
+        async with client(plane) as near:
+            nudge = Nudge(near)
+            task = asyncio.create_task(nudge.run())
+            nudge.refused()
+            nudge.freed("gone")
+            await asyncio.sleep(0.1)
+            nudge.freed("n1")
+            await eventually_so(lambda: nudge.given == 1)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    event_loop.run(live())
+    assert nudged(api, "n1")
+
+
+def refused(listen: str, running: Extending, *names: str) -> None:
+    """kube-scheduler asks about a pod of one core, and gets no node."""
+    body = fake_pod("one", cpu="1")
+    body["metadata"] |= {"uid": "uid-of-one", "namespace": "default"}
+    question = json.dumps({"Pod": body, "NodeNames": names}).encode()
+    with urlopen(f"http://{listen}/filter", question, timeout=30) as answer:
+        assert json.loads(answer.read())["NodeNames"] == []
+    assert running.answered("filter", "refused") == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "nudged_at"), [("an idle node leaves", "n1"), ("a node comes", "n3"), ("a cap is raised", "n1")]
+)
+def test_room_that_no_pod_has_left_is_told_too(plane: ControlPlane, api: Api, event: str, nudged_at: str) -> None:
+    """50 W idle and 25 W a core."""
+    add_nodes(api, [annotated("n1", curve(250, capW=60.0 if event == "a cap is raised" else None))])
+    if event != "a cap is raised":
+        add_nodes(api, [annotated("n2", curve(250))])
+    cap_w = {"an idle node leaves": 110.0, "a node comes": 160.0}.get(event)
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    with extending(plane, listen, cap_w=cap_w) as running:
+        refused(listen, running, "n3" if event == "a node comes" else "n1")
+        if event == "an idle node leaves":
+            api.delete("/api/v1/nodes/n2", gracePeriodSeconds=0)
+        elif event == "a node comes":
+            add_nodes(api, [annotated("n3", curve(250))])
+        else:
+            raised = {"metadata": {"annotations": {PROFILE: curve(250, capW=90.0)}}}
+            api.patch("/api/v1/nodes/n1", raised)
+        eventually(lambda: nudged(api, nudged_at))
+        assert running.call(lambda: running.extender.nudge.given) == 1
+
+
+# -- out of step -------------------------------------------------------------------------------------------------------
+
+
+def test_who_hears_nothing_for_long_is_not_ready_until_he_does(
+    make_plane: Callable[..., ControlPlane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extender_pages, "STALE_S", 1.0)
+    plane = make_plane()
+    http = free_ports(1)[0]
+    with extending(plane, http=f"127.0.0.1:{http}"):
+        assert ask(http, "/readyz") == (200, "ok\n")
+        plane.kill(Part.API_SERVER)
+        eventually(lambda: ask(http, "/readyz")[0] == 503, 60)
+        assert ask(http, "/readyz")[1].startswith("out of step with the cluster for ")
+        metric = 'wattloom_extender_watch_failing_seconds{resource="nodes"} '
+        assert metric in ask(http, "/metrics")[1]
+        plane.restart(Part.API_SERVER)
+        eventually(lambda: ask(http, "/readyz") == (200, "ok\n"), 120)
+        assert f"{metric}0.0" in ask(http, "/metrics")[1]
+
+
+# -- absurd profiles ---------------------------------------------------------------------------------------------------
+
+ABSURD = (
+    {"cores": 8, "capW": 1e308},
+    {"cores": 8, "tdpW": 1e308},
+    {"cores": 8, "coresWatts": [[0, 1e308], [8, 1.7e308]]},
+)
+
+
+@pytest.mark.parametrize("who", ["extender", "scheduler"])
+def test_an_absurd_profile_makes_the_node_unknown_and_harms_nobody(plane: ControlPlane, api: Api, who: str) -> None:
+    add_nodes(api, [annotated(f"absurd-{number}", json.dumps(spec)) for number, spec in enumerate(ABSURD)])
+    add_nodes(api, [annotated("good", curve(150))])
+    with extending(plane, publish_watts=True) if who == "extender" else scheduling(plane) as running:
+        eventually(lambda: api.get("/api/v1/nodes/good")["status"]["capacity"].get(MILLIWATTS) == "150k")
+        problems = running.call(lambda: running.part.state.nodes.problems)
+        assert [problems[f"absurd-{number}"].partition(": ")[0].rpartition(".")[2] for number in range(3)] == [
+            "capW",
+            "tdpW",
+            "coresWatts",
+        ]
+        assert running.error is None
+
+
+def test_a_node_of_which_it_cannot_be_said_what_it_may_draw_is_passed_over(
+    plane: ControlPlane, api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    bodies = {name: annotated(name, curve(150)) for name in ("bad", "good")}
+    add_nodes(api, bodies.values())
+    known = {name: msgspec.convert(body, Node) for name, body in bodies.items()}
+
+    def found(name: str) -> Found:
+        if name == "bad":
+            raise OverflowError("too much")
+        return Profiles().of(known[name])
+
+    async def live() -> None:
+        async with client(plane) as near:
+            publisher = WattsPublisher(near, known.get, found)
+            task = asyncio.create_task(publisher.run())
+            for name in known:
+                publisher.changed(name)
+            await eventually_so(lambda: publisher.written == 1 or task.done())
+            assert not task.done()
+            assert publisher.failed >= 1
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    event_loop.run(live())
+    assert "is not published on node bad" in caplog.text

@@ -19,11 +19,11 @@ import yaml
 
 from wattloom.kubernetes.extender_config import scheduler_config
 from wattloom.kubernetes.manifests import NAMESPACE, manifest
-from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, Part
+from wattloom.testing.kubernetes import ControlPlane, Part
+from wattloom.testing.kubernetes.applying import apply
 from wattloom.testing.kubernetes.processes import PartFailed, Process, free_ports
 
 READY_S = 120.0
-CONFLICT = 409
 CHOSEN = re.compile(r'^wattloom_extender_calls_total\{result="chosen",verb="filter"\} (\S+)', re.M)
 ANSWERED = 0.99
 """Of all pods: one whose question was lost is placed without us, and that is rare."""
@@ -36,15 +36,6 @@ clientConnection: {{kubeconfig: {kubeconfig}, qps: 5000, burst: 5000}}
 leaderElection: {{leaderElect: false}}
 """
 """Without these rates kube-scheduler waits for its own limit. Ours keeps its lease, kube-scheduler need not."""
-PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts",
-    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-}
 
 
 class Cost(NamedTuple):
@@ -179,19 +170,9 @@ def account_of(plane: ControlPlane, name: str, *manifests: str) -> Path:
     path = plane.folder / "kubeconfigs" / f"{name}.yaml"
     if not path.exists():
         for what in manifests:
-            for body in yaml.safe_load_all(manifest(what)):
-                if body["kind"] in PATHS:
-                    _post(plane.api, PATHS[body["kind"]].format(body["metadata"].get("namespace", "")), body)
+            apply(plane.api, manifest(what))
         path = plane.kubeconfig_of(plane.access_of_account(NAMESPACE, name, lasting_s=86_400), name)
     return path
-
-
-def _post(api: Api, path: str, body: dict[str, Any]) -> None:
-    try:
-        api.post(path, body)
-    except ApiRefused as refused:
-        if refused.status != CONFLICT:  # it is there already
-            raise
 
 
 def cost_of(pids: Sequence[int]) -> Cost:

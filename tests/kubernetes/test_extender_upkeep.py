@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -117,10 +116,10 @@ def test_room_that_no_pod_has_left_is_told_too(plane: ControlPlane, api: Api, ev
 
 
 def test_who_hears_nothing_for_long_is_not_ready_until_he_does(
-    make_plane: Callable[..., ControlPlane], monkeypatch: pytest.MonkeyPatch
+    breakable: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extender_pages, "STALE_S", 1.0)
-    plane = make_plane()
+    plane = breakable
     http = free_ports(1)[0]
     with extending(plane, http=f"127.0.0.1:{http}"):
         assert ask(http, "/readyz") == (200, "ok\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.conftest import programs_or_skip
 
-from wattloom.testing.kubernetes import ControlPlane, binaries, eventually
+from wattloom.testing.kubernetes import ControlPlane, binaries
 from wattloom.testing.kubernetes.processes import Process
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/schedule-on-kubernetes.md"
@@ -59,6 +59,7 @@ def test_the_page_can_be_typed_from_its_beginning_to_its_end(played: ControlPlan
         pytest.skip("BASH IS MISSING: install it (Debian: apt-get install bash)")
     terminal = Terminal(played, tmp_path / "terminal")
     said: list[str] = []
+    begun: list[Process] = []
     with ExitStack() as stack:
         stack.callback(terminal.type, "kubectl delete --ignore-not-found crd machineprofiles.wattloom.dev")
         for block in blocks():
@@ -66,10 +67,12 @@ def test_the_page_can_be_typed_from_its_beginning_to_its_end(played: ControlPlan
             if not any("port-forward" in line for line in lasting):
                 rest = "".join(f"{line}\n" for line in block.splitlines() if line not in lasting)
                 for line in lasting:
-                    stack.callback(terminal.begin(line).stop, 60.0)
+                    begun.append(terminal.begin(line))
+                    stack.callback(begun[-1].stop, 60.0)
                 said.append(terminal.type(rest))
             if "schedulerName: wattloom" in block:
-                eventually(lambda: "Scheduled" in terminal.type("kubectl describe pod web-0"), 60)
+                # Shows what the scheduler said if it has ended, as where somebody else listens on its port.
+                begun[0].wait_until(lambda: "Scheduled" in terminal.type("kubectl describe pod web-0"), 60)
                 said.append(terminal.type("kubectl describe pod web-0"))
     text = " ".join("\n".join(said).split())
     sample = re.search(r"Normal  Scheduled  (.*?)\n```", PAGE.read_text(), re.DOTALL)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.kubernetes.conftest import programs_or_skip
 from tests.kubernetes.running import Running, all_bound, nodes, nodes_of, pods, scheduling
 
 from wattloom.cli.main import cli
@@ -28,7 +27,7 @@ from wattloom.scheduling.log import Log
 from wattloom.scheduling.state import Stage
 from wattloom.simulation.fold import Fold
 from wattloom.testing.kubernetes import Api, ControlPlane, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
+from wattloom.testing.kubernetes.fleet import add_namespace
 from wattloom.workload.function import Function
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
@@ -310,20 +309,6 @@ def explained(pod: str, log: Path) -> dict[str, list[dict[str, str]]]:
 
 
 # -- on a real API server ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    programs_or_skip("etcd", "kube-apiserver")
-    with ControlPlane(tmp_path_factory.mktemp("plane")) as plane:
-        yield plane
-
-
-@pytest.fixture
-def api(plane: ControlPlane) -> Iterator[Api]:
-    clear(plane.api)
-    yield plane.api
-    clear(plane.api)
 
 
 def rotate_now(running: Running) -> None:

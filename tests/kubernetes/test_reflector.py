@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -168,9 +168,9 @@ def test_a_cut_wire_is_taken_up_where_it_was_without_a_new_list(
 
 
 def test_what_happened_while_the_server_was_away_is_told_as_the_difference(
-    make_plane: Callable[..., ControlPlane], tmp_path: Path
+    breakable: ControlPlane, tmp_path: Path
 ) -> None:
-    plane = make_plane()
+    plane = breakable
     space = add_namespace(plane.api, "away")
 
     async def live() -> None:

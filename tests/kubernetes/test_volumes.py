@@ -132,6 +132,12 @@ def test_a_driver_with_a_limit_anywhere_or_a_say_about_nodes_is_left_to_kube_sch
     assert "limits" in refused(known).message
 
 
+def test_a_kubelet_without_drivers_writes_null_and_limits_nothing() -> None:
+    known = world({"csi": {"driver": "disk.example.com"}})
+    known.csi_nodes["n1"] = msgspec.json.decode(b'{"metadata":{"name":"n1"},"spec":{"drivers":null}}', type=CSINode)
+    assert volume_terms(pod(), known) == ()
+
+
 def test_the_claim_of_an_ephemeral_volume_must_be_the_pods_own() -> None:
     ephemeral = pod({"name": "scratch", "ephemeral": {}})
     known = world(affinity(DISK), labels={ZONE: "a"})

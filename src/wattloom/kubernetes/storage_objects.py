@@ -55,7 +55,8 @@ class NodeDriver(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"
 
 
 class CSINodeSpec(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    drivers: tuple[NodeDriver, ...] = ()
+    drivers: tuple[NodeDriver, ...] | None = ()
+    """A kubelet without drivers writes null."""
 
 
 class CSINode(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):

@@ -31,5 +31,5 @@ class World:
         return any(
             each.name == driver and each.allocatable is not None and each.allocatable.count is not None
             for node in self.csi_nodes.values()
-            for each in node.spec.drivers
+            for each in node.spec.drivers or ()
         )

@@ -34,6 +34,7 @@ def test_a_pod_of_busybox_runs_to_its_end_on_a_real_node(
         logs = list((tmp_path / "node" / "pod-logs").rglob("*.log"))
         assert "counted to 42" in logs[0].read_text()
     api.delete("/api/v1/nodes/real")
+    api.delete("/apis/storage.k8s.io/v1/csinodes/real")  # which goes with its node only where there are controllers
     assert first is not None
     assert not Path(f"/proc/{first}").exists()
     left = [each for each in Path("/proc").glob("[0-9]*/cmdline") if _speaks_of(each, tmp_path)]

@@ -13,7 +13,7 @@ DEMO_POLICIES ?= fifo,round-robin,random,spread,pack,arch-first,marginal-energy,
 DEMO_REPORT ?= demo-report
 DEMO = $(BIN)/wattloom demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
 
-PYTEST_ARGS ?= -n 2
+PYTEST_ARGS ?= -n 3 --dist worksteal
 # Peers the benchmarks compare with: never in the product's environment.
 BENCH_PEERS := simpy numpy psutil
 # Heavy ones, for bench-dispatch and bench-idle only.

@@ -73,6 +73,7 @@ def _described(pod: dict[str, Any], app: str) -> dict[str, Any]:
     container["env"] = [{"name": f"SETTING_{each}", "value": "some value"} for each in range(5)]
     access = f"kube-api-access-{pod['metadata']['name'][-5:]}"
     container["volumeMounts"] = [{"name": access, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]
+    pod["spec"]["serviceAccountName"] = "default"
     pod["spec"]["volumes"] = [{"name": access, "projected": {"sources": TOKEN}}]
     return pod
 

@@ -56,6 +56,7 @@ def move(index: Index, what: str, number: int) -> None:
     elif what == "change":
         machine = MACHINES[number % 2]
         index.reclassify(state, node(name, machine.profile), machine)
+        index.place(state)
     elif what in ("take", "give", "mode"):
         if what == "take":
             state.demand += 1_000

@@ -43,6 +43,8 @@ def kill_worker(started: tasks.Gate) -> None:
 @THEIRS
 @DEATHS
 def test_the_standard_pool_is_broken_for_good(executor: Executor, die: Any, argument: int, told: str) -> None:
+    for _ in range(2):  # keeps both workers from dying while others are still being submitted
+        executor.submit(tasks.pause_and_tell_worker, 0.5)
     futures = [executor.submit(die, argument), *(executor.submit(tasks.pause_and_tell_worker, 0.05) for _ in range(20))]
     assert wait(futures, timeout=10).not_done == set()
     assert isinstance(futures[0].exception(), BrokenProcessPool)

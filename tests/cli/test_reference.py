@@ -47,7 +47,16 @@ def test_every_command_and_option_is_on_the_page() -> None:
         assert section, f"{path} is not on the page"
         for param in command.params:
             if isinstance(param, click.Option):
-                assert param.opts[0] in section, f"{path} {param.opts[0]} is not on the page"
+                for form in (*param.opts, *param.secondary_opts):
+                    assert re.search(rf"(?<![\w-]){form}(?![\w-])", section), f"{path} {form} is not on the page"
+
+
+def test_an_option_with_two_forms_shows_both_and_which_of_them_holds() -> None:
+    rows = pages()["cli.md"].splitlines()
+    assert [row for row in rows if row.startswith("| `--leader-elect / --no-leader-elect` |")]
+    for row in rows:
+        if " / --" in row:
+            assert not re.search("Default: `(True|False)`", row), row
 
 
 def test_the_overview_has_each_commands_own_line() -> None:

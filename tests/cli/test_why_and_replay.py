@@ -79,6 +79,17 @@ def test_an_empty_log_has_no_saving_and_no_other_reason_for_it(tmp_path: Path, w
     assert "would not have finished" not in shown
 
 
+def test_the_energy_of_other_work_is_not_shown_beside_that_of_what_was_done(tmp_path: Path, wattloom: Wattloom) -> None:
+    h = crowded()
+    h.start("x")
+    h.pass_time(10.0)
+    path = written(tmp_path / "run.log", h)
+    shown = wattloom("replay", path, "--policy", "pack").stdout
+    assert "pack would not have finished the same number of tasks, so no saving is given." in shown
+    rows = {row.split()[0]: row.split()[3:5] for row in shown.splitlines() if row.startswith((" as it", " would"))}
+    assert rows == {"as": ["fifo", "<0.001"], "would": ["pack", "-"]}
+
+
 @pytest.mark.parametrize("words", [("replay", "run.log"), ("why", "t", "--log", "run.log")])
 def test_a_log_that_names_an_unknown_node_is_refused_with_the_line(
     words: tuple[str, ...], tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch

@@ -1,13 +1,18 @@
 """Every site appears, exactly one is taken, and the reasons are right."""
 
 from wattloom.cluster.reasons import Reason
+from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
-from wattloom.policies.protocol import Policy, Proposal, Refusal
+from wattloom.policies.loading import load_policy
+from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
+from wattloom.prediction.outlook import Outlook
 from wattloom.scheduling.explanation import Explanation, explain
 from wattloom.scheduling.state import TaskRecord
 from wattloom.testing.builders import ARM, CONCAVE, CONVEX, LINEAR, SLEEPER, WITHOUT_CURVE, requirements
 from wattloom.testing.harness import Harness, fingerprint
 from wattloom.testing.odd_policies import Scripted
+from wattloom.units import GIB
+from wattloom.workload.shape import Shape
 
 
 def explained(h: Harness) -> list[Explanation]:
@@ -130,3 +135,57 @@ def test_a_proposal_the_engine_would_refuse_is_explained_as_refused() -> None:
     assert (h.why("t").node, h.why("t").reason) == (None, Reason.BAD_PROPOSAL)
     h.node("b", cpu=0.5)
     assert (h.why("t").node, h.why("t").reason) == (None, Reason.TOO_SMALL)
+
+
+def test_without_a_run_time_watts_are_told_and_compared() -> None:
+    h = Harness(load_policy("least-joules")).function("f")
+    h.node("dear", CONCAVE).node("fair", LINEAR).node("other", LINEAR, labels={"zone": "b"}).node("best", CONVEX)
+    h.node("odd", WITHOUT_CURVE)
+    found = explained(h)
+    h.submit("t")
+    assert [(each.first, each.watts, each.reason) for each in found[0].candidates] == [
+        ("best", 5.0, Reason.TAKEN),
+        ("fair", 10.0, Reason.MORE_WATTS),
+        ("other", 10.0, Reason.MORE_WATTS),
+        ("dear", 20.0, Reason.MORE_WATTS),
+        ("odd", None, Reason.POWER_UNKNOWN),
+    ]
+
+
+def test_without_a_run_time_equal_watts_are_a_tie() -> None:
+    h = Harness(load_policy("least-joules")).function("f").node("a").node("b", labels={"zone": "b"})
+    found = explained(h)
+    h.submit("t")
+    assert [(each.first, each.reason) for each in found[0].candidates] == [("a", Reason.TAKEN), ("b", Reason.TIE)]
+
+
+def test_a_policy_that_does_not_go_by_watts_is_not_said_to() -> None:
+    class Sooner(RankingPolicy):
+        name, summary, needs_runtime = "sooner", "the shortest run", True
+
+        def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+            return outlook.seconds
+
+    h = Harness(Sooner()).function("f").node("a", CONCAVE).node("b", LINEAR)
+    found = explained(h)
+    h.submit("t")
+    reasons = {each.first: (each.watts, each.reason) for each in found[0].candidates}
+    assert reasons == {"a": (20.0, Reason.TAKEN), "b": (10.0, Reason.TIE)}
+
+
+def test_where_something_is_known_the_unknown_ranks_behind_it() -> None:
+    h = Harness(load_policy("least-joules")).function("f", seconds={"linear": 10.0})
+    h.node("a", LINEAR).node("b", WITHOUT_CURVE)
+    found = explained(h)
+    h.submit("t")
+    assert found[0].candidates[0].reason == Reason.TAKEN
+    assert found[0].candidates[1].reason in (Reason.POWER_UNKNOWN, Reason.RUNTIME_UNKNOWN)
+
+
+def test_what_there_is_too_little_of_is_named() -> None:
+    h = Harness().node("small", cpu=2.0, memory=GIB).node("busy", cpu=4.0, memory=8 * GIB)
+    h.submit("x", needs=requirements(3.0, GIB))
+    assert h.where("x") == "busy"
+    h.submit("t", needs=requirements(4.0, 2 * GIB))
+    lacks = {each.first: (each.reason, each.lacks) for each in h.why("t").candidates}
+    assert lacks == {"small": (Reason.TOO_SMALL, ("cpu", "memory")), "busy": (Reason.CPU, ("cpu",))}

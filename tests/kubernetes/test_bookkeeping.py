@@ -4,7 +4,7 @@ The rolls and the engine are real and wired as in the scheduler; the test is the
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import pytest
 from tests.kubernetes.running import CURVE, PROFILE, Running, nodes, pods
 
 from wattloom.cluster.node import Node as EngineNode
+from wattloom.kubernetes import wording
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.node_roll import NodeRoll
 from wattloom.kubernetes.objects import Node, Pod
@@ -20,6 +21,7 @@ from wattloom.kubernetes.pod_entry import At, PodEntry
 from wattloom.kubernetes.pod_roll import PodRoll
 from wattloom.kubernetes.profiles import Profiles
 from wattloom.kubernetes.world import World
+from wattloom.prediction.runtimes import ENOUGH_SAMPLES
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.invariants import check
@@ -135,12 +137,20 @@ class _Noted(Deciding):
         return super().tell(event)
 
 
-def a_pod(name: str, *, on: str = "", phase: str = "Pending", leaving: bool = False, **about: Any) -> Pod:
+def a_pod(
+    name: str,
+    *,
+    on: str = "",
+    phase: str = "Pending",
+    leaving: bool = False,
+    ran: Sequence[dict[str, Any]] = (),
+    **about: Any,
+) -> Pod:
     body = fake_pod(name, **{"cpu": "1", "scheduler": OURS, "node": on or None, **about})
     body["metadata"] |= {"uid": f"uid-of-{name}", "namespace": "default"}
     if leaving:
         body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    return msgspec.convert({**body, "status": {"phase": phase}}, Pod)
+    return msgspec.convert({**body, "status": {"phase": phase, "containerStatuses": ran}}, Pod)
 
 
 @pytest.fixture
@@ -383,6 +393,19 @@ def test_nobody_writes_on_for_a_pod_that_was_deleted_while_it_waited(running: Ru
     assert len(set(sent)) == 2
 
 
+def test_a_mistyped_annotation_asks_for_no_more_nodes_and_is_over_once_it_is_corrected(
+    running: Running, api: Api, space: str
+) -> None:
+    nodes(api, "n1")
+    pods(api, space, "one", annotations={"wattloom.dev/runtime-seconds": "ten"})
+    path = f"/api/v1/namespaces/{space}/pods/one"
+    told = eventually(lambda: api.get(path)["status"].get("conditions"))[0]
+    assert (told["type"], told["status"], told["reason"]) == ("PodScheduled", "False", "SchedulerError")
+    assert told["message"].endswith("runtime-seconds]: must be a number of seconds above 0, not 'ten'")
+    api.patch(path, {"metadata": {"annotations": {"wattloom.dev/runtime-seconds": "10"}}})
+    assert eventually(lambda: api.get(path)["spec"].get("nodeName")) == "n1"
+
+
 # -- nodes of machines that the engine does not take -----------------------------------------------------------------
 
 
@@ -467,7 +490,65 @@ def test_pods_of_others_teach_too(bench: Bench) -> None:
     assert bench.learned("one") == [5.0]
 
 
-def test_a_pod_that_ran_before_anybody_looked_teaches_nothing(bench: Bench) -> None:
+THREE_SECONDS = {"terminated": {"startedAt": "2026-01-01T10:00:00Z", "finishedAt": "2026-01-01T10:00:03Z"}}
+
+
+def test_a_pod_teaches_what_is_written_on_its_containers_rather_than_what_was_seen(bench: Bench) -> None:
+    bench.node("n1")
+    bench.pod("one")
+    bench.pod("one", on="n1")
+    bench.pod("one", on="n1", phase="Running", ran=[{"name": "c", "state": {"running": {}}}])
+    bench.time = 4.34
+    bench.ended("one", "Succeeded", on="n1", ran=[{"name": "c", "state": THREE_SECONDS}])
+    assert bench.learned("one") == [3.0]
+
+
+def test_a_pod_that_ran_before_anybody_looked_teaches_what_is_written_on_its_containers(bench: Bench) -> None:
+    bench.node("n1")
+    bench.pod("one", on="n1", phase="Running")
+    bench.time = 1.0
+    bench.ended("one", "Succeeded", on="n1", ran=[{"name": "c", "state": THREE_SECONDS}])
+    assert bench.learned("one") == [3.0]
+
+
+def test_an_event_says_how_many_runs_it_takes_until_joules_are_known(bench: Bench) -> None:
+    def words(name: str) -> str:
+        entry = bench.pod(name)
+        record = bench.record(name)
+        return wording.scheduled(Place(record.task.id, 1, entry.node, "", 0.0), record, 1, "least-joules", "")
+
+    bench.node("n1", annotations={PROFILE: CURVE})
+    for number in range(ENOUGH_SAMPLES):
+        assert f"runtime-seconds, or let it run {ENOUGH_SAMPLES} times)" in words(f"job-{number}")
+        bench.pod(f"job-{number}", on="n1", phase="Running")
+        bench.ended(f"job-{number}", "Succeeded", on="n1", ran=[{"name": "c", "state": THREE_SECONDS}])
+    assert " W more for 3 s, " in words("job-9")
+
+
+@pytest.mark.parametrize(("phase", "leaving", "told"), [("Succeeded", True, [None]), ("Failed", False, [])])
+def test_containers_of_a_pod_that_did_not_run_to_its_end_teach_nothing(
+    bench: Bench, phase: str, leaving: bool, told: list[None]
+) -> None:
+    bench.node("n1")
+    bench.pod("one", on="n1", phase="Running")
+    bench.ended("one", phase, on="n1", leaving=leaving, ran=[{"name": "c", "state": THREE_SECONDS}])
+    assert bench.learned("one") == told
+
+
+def test_what_was_learned_of_bare_pods_outlives_another_that_declares_its_run_time(bench: Bench) -> None:
+    bench.node("n1")
+    for number in range(3):
+        bench.pod(f"job-{number}", on="n1", phase="Running")
+        bench.ended(f"job-{number}", "Succeeded", on="n1", ran=[{"name": "c", "state": THREE_SECONDS}])
+    for number, seconds in ((3, "60"), (4, "90")):
+        bench.pod(f"job-{number}", annotations={"wattloom.dev/runtime-seconds": seconds})
+    known = bench.deciding.engine.ledger.runtimes.measured()
+    assert {function: used.mean_s for (function, _, _), used in known.items()} == {"default/job": 3.0}
+    declared = [bench.record(name).shape.function.variants[0].seconds for name in ("job-3", "job-4")]
+    assert [list(each.values()) for each in declared] == [[60.0], [90.0]]
+
+
+def test_a_pod_that_ran_before_anybody_looked_teaches_nothing_without_its_containers_times(bench: Bench) -> None:
     """As all of them, after the scheduler was started again: it was not seen when they began."""
     bench.node("n1")
     bench.pod("one", on="n1", phase="Running")

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.kubernetes.conftest import programs_or_skip
 from tests.kubernetes.extending import curve, extending
 from tests.kubernetes.running import PROFILE, all_bound, ask, nodes_of, told
 
+from wattloom.cli.kubernetes import kubernetes
 from wattloom.kubernetes.extender_answers import ALL
 from wattloom.kubernetes.extender_config import scheduler_config
 from wattloom.kubernetes.extender_http import server_encryption
@@ -83,6 +85,25 @@ def test_the_command_answers_kube_scheduler(
         assert 'wattloom_extender_calls_total{result="chosen",verb="filter"} 20.0' in ask(http, "/metrics")[1]
     finally:
         process.stop()
+
+
+def test_kube_scheduler_starts_with_nothing_but_what_the_command_prints(
+    plane: ControlPlane, listen: str, api: Api, space: str
+) -> None:
+    nodes(api, {"a-dear": DEAR, "b-cheap": CHEAP})
+    words = ["--listen", listen, "--scheduler-kubeconfig", str(plane.folder / "kubeconfigs" / "kube-scheduler.yaml")]
+    printed = plane.folder / "printed.yaml"
+    printed.write_text(CliRunner().invoke(kubernetes, ["extender", "--print-config", *words]).output)
+    plane.stop_part(Part.SCHEDULER)
+    try:
+        plane.start_part(Part.SCHEDULER, {"config": str(printed)})
+        with extending(plane, listen) as running:
+            pods(api, space, 3)
+            assert set(all_bound(api, space).values()) == {"b-cheap"}
+            assert running.answered("filter", "chosen") == 3
+    finally:
+        plane.stop_part(Part.SCHEDULER)
+        plane.start_part(Part.SCHEDULER, {"config": str(plane.folder / "extended.yaml")})
 
 
 def test_a_burst_is_spread_evenly_though_the_watch_comes_late(

@@ -1,6 +1,7 @@
 """The extender's answers to single questions: choice, caps, assumptions, scores, and questions that make no sense."""
 
 import json
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -293,7 +294,18 @@ def test_run_times_are_learned_from_pods_that_end(bench: Bench) -> None:
     assert bench.expected("job-9", "cheap") == pytest.approx(60.0)
 
 
-def lives(bench: Bench, name: str, *phases: str, end: str = "Succeeded", **meta: Any) -> None:
+THREE_SECONDS = {"terminated": {"startedAt": "2026-01-01T10:00:00Z", "finishedAt": "2026-01-01T10:00:03Z"}}
+
+
+@pytest.mark.parametrize("phases", [("Pending", "Running"), ("Running",)])
+def test_run_times_are_those_written_on_the_containers(bench: Bench, phases: tuple[str, ...]) -> None:
+    """Of pods that ran before they were known too."""
+    for number in range(3):
+        lives(bench, f"job-{number}", *phases, ran=[{"name": "c", "state": THREE_SECONDS}])
+    assert bench.expected("job-9", "cheap") == pytest.approx(3.0)
+
+
+def lives(bench: Bench, name: str, *phases: str, end: str = "Succeeded", ran: Sequence[Body] = (), **meta: Any) -> None:
     """Ten seconds in each phase, in the last one a minute."""
     for phase in phases:
         bench.time += 10.0
@@ -301,6 +313,7 @@ def lives(bench: Bench, name: str, *phases: str, end: str = "Succeeded", **meta:
     bench.time += 60.0
     body = pod(name, on="cheap", phase=end)
     body["metadata"] |= meta
+    body["status"]["containerStatuses"] = ran
     bench.loads.deleted(seen(body))
 
 

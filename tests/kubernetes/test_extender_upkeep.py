@@ -133,6 +133,25 @@ def test_who_hears_nothing_for_long_is_not_ready_until_he_does(
         assert f"{metric}0.0" in ask(http, "/metrics")[1]
 
 
+# -- caps that leave no room -------------------------------------------------------------------------------------------
+
+
+def test_a_cap_below_what_the_nodes_draw_idle_is_told_once(
+    plane: ControlPlane, api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_nodes(api, [annotated("n1", curve(150)), fake_node("unknown")])
+    words = "the cap of 60 W is less than the 100 W that the nodes draw idle: every pod is refused"
+    with extending(plane, cap_w=60.0) as running:
+        assert running.call(lambda: running.extender.state.nodes.idle_w) == 50.0
+        assert "draw idle" not in caplog.text
+        add_nodes(api, [annotated("n2", curve(150))])
+        eventually(lambda: words in caplog.text)
+        add_nodes(api, [annotated("n3", curve(150))])
+        eventually(lambda: running.call(lambda: running.extender.state.nodes.idle_w) == 150.0)
+        running.call(running.extender._look_at_cap)
+    assert caplog.text.count("draw idle") == 1
+
+
 # -- absurd profiles ---------------------------------------------------------------------------------------------------
 
 ABSURD = (

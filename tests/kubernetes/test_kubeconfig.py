@@ -163,9 +163,21 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("a: [")
     with pytest.raises(InputError, match=r"bad: is no YAML"):
         from_files([tmp_path / "bad"])
-    (tmp_path / "empty").write_text("")
-    with pytest.raises(InputError, match=r"empty: current-context: is not set"):
-        from_files([tmp_path / "empty"])
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: one}\n"])
+@pytest.mark.parametrize("context", ["", "here"])
+def test_a_file_that_is_no_kubeconfig_is_called_so(tmp_path: Path, text: str, context: str) -> None:
+    (tmp_path / "job.yaml").write_text(text)
+    with pytest.raises(InputError, match=r"job\.yaml: is no kubeconfig: no clusters, users or contexts"):
+        from_files([tmp_path / "job.yaml"], context)
+
+
+def test_a_kubeconfig_without_a_current_context_is_told_with_those_that_are_there(tmp_path: Path) -> None:
+    config = _config()
+    del config["current-context"]
+    with pytest.raises(InputError, match=r"config: current-context: is not set: give --context, one of here"):
+        from_files([_write(tmp_path / "config", config)])
 
 
 def test_outside_a_pod_and_without_a_file_it_says_what_was_looked_for() -> None:

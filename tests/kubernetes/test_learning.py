@@ -4,6 +4,7 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any
 
+import pytest
 from tests.kubernetes.extending import Extending, extending
 from tests.kubernetes.running import CURVE, PROFILE, Running, all_bound, nodes, pods
 
@@ -19,6 +20,16 @@ def enter(api: Api, space: str, phase: str) -> None:
     """What a kubelet says of its pods."""
     for name in JOBS:
         api.patch(f"/api/v1/namespaces/{space}/pods/{name}/status", {"status": {"phase": phase}})
+
+
+def succeed_after_three_seconds(api: Api, space: str) -> None:
+    """As a kubelet writes it on their containers, however long it was to be seen."""
+    times = {"startedAt": "2026-01-01T10:00:00Z", "finishedAt": "2026-01-01T10:00:03Z"}
+    ran = {"terminated": {"exitCode": 0, "reason": "Completed", **times}}
+    told = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0, "state": ran}
+    for name in JOBS:
+        body = {"status": {"phase": "Succeeded", "containerStatuses": [told]}}
+        api.patch(f"/api/v1/namespaces/{space}/pods/{name}/status", body)
 
 
 def run_to_the_end(api: Api, space: str, seen_running: Callable[[], bool]) -> float:
@@ -78,7 +89,34 @@ def test_the_extender_learns_how_long_pods_ran(plane: ControlPlane, api: Api, sp
         assert kept(running) == 0
 
 
-def test_the_extender_learns_nothing_of_pods_that_ran_before_it(plane: ControlPlane, api: Api, space: str) -> None:
+@pytest.mark.parametrize("seen_running", [False, True])
+def test_the_scheduler_learns_the_times_that_are_written_on_containers(
+    running: Running, api: Api, space: str, seen_running: bool
+) -> None:
+    nodes(api, "n1", annotations={PROFILE: CURVE})
+    pods(api, space, *JOBS)
+    all_bound(api, space)
+    if seen_running:
+        enter(api, space, "Running")
+    succeed_after_three_seconds(api, space)
+    assert eventually(lambda: learned(running))[f"{space}/job"].mean_s == 3.0
+
+
+def test_the_extender_learns_the_times_that_are_written_on_containers_of_pods_that_ran_before_it_too(
+    plane: ControlPlane, api: Api, space: str
+) -> None:
+    nodes(api, "n1", annotations={PROFILE: CURVE})
+    add_pods(api, space, [fake_pod(name, node="n1") for name in JOBS])
+    enter(api, space, "Running")
+    with extending(plane) as running:
+        assert kept(running) == len(JOBS)
+        succeed_after_three_seconds(api, space)
+        assert eventually(lambda: learned(running))[f"{space}/job"].mean_s == 3.0
+
+
+def test_the_extender_learns_nothing_of_pods_that_ran_before_it_without_these_times(
+    plane: ControlPlane, api: Api, space: str
+) -> None:
     nodes(api, "n1", annotations={PROFILE: CURVE})
     add_pods(api, space, [fake_pod(name, node="n1") for name in JOBS])
     enter(api, space, "Running")

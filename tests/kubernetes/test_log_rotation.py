@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -13,7 +16,7 @@ from tests.kubernetes.running import Running, all_bound, nodes, nodes_of, pods, 
 from wattloom.cli.main import cli
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
-from wattloom.errors import PolicyError
+from wattloom.errors import InputError, PolicyError
 from wattloom.kubernetes import looking_after
 from wattloom.kubernetes.deciding import Deciding
 from wattloom.kubernetes.decision_log import DecisionLog
@@ -197,10 +200,11 @@ def test_killed_in_the_middle_everything_can_be_read_and_the_next_life_begins(
     there = {path.name for path in tmp_path.iterdir()}
     assert ("decisions.log" in there) is killed.startswith("while")
     assert explained("n/one", bench.log.path)["decisions"][0]["node"] == bench.node_of("n/one#1")
+    bench.log.close()
     again = DecisionLog(bench.log.path, POLICY, "here")
     again.close()
     assert Log(again.path).header.policy == POLICY
-    assert {path.name for path in tmp_path.iterdir()} == {"decisions.log", "decisions.log.1"}
+    assert {path.name for path in tmp_path.iterdir()} == {"decisions.log", "decisions.log.1", "decisions.log.lock"}
     assert explained("n/one", bench.log.path)["same_decisions"]
 
 
@@ -222,6 +226,52 @@ def test_a_start_that_came_to_nothing_pushes_no_log_out(bench: Bench) -> None:
     for _ in range(3):
         DecisionLog(bench.log.path, POLICY, "here").close()
     assert explained("n/one", bench.log.path.with_name("decisions.log.1"))["decisions"]
+
+
+def test_a_log_that_is_being_written_is_refused_and_stays_where_it_is(bench: Bench, tmp_path: Path) -> None:
+    """Before and after it gave way to a new one, and by whichever name."""
+    link = tmp_path / "link.log"
+    link.symlink_to(bench.log.path)
+    bench.submit("n/one#1")
+    for turn in range(2):
+        for path in (bench.log.path, tmp_path, link):
+            with pytest.raises(InputError, match=rf"is in use by process {os.getpid()}"):
+                DecisionLog(path, POLICY, "here")
+        bench.submit(f"n/more-{turn}#1")
+        bench.log.flush()
+        assert explained(f"n/more-{turn}", bench.log.path)["decisions"], "it can be read meanwhile"
+        assert CliRunner().invoke(cli, ["replay", str(bench.log.path)]).exit_code == 0
+        bench.rotate()
+    assert explained("n/more-1", bench.log.path)["decisions"]
+    bench.log.close()
+    DecisionLog(bench.log.path, POLICY, "here").close()
+
+
+def test_a_scheduler_that_was_killed_leaves_its_log_to_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "decisions.log"
+    words = (
+        "import sys, time, pathlib\n"
+        "from wattloom.kubernetes.decision_log import DecisionLog\n"
+        "log = DecisionLog(pathlib.Path(sys.argv[1]), 'fifo', 'here')\n"
+        "print('written', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", words, str(path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        try:
+            assert other.stdout.readline() == "written\n"
+            with pytest.raises(InputError, match=rf"decisions\.log: is in use by process {other.pid};"):
+                DecisionLog(path, POLICY, "here")
+        finally:
+            other.kill()
+    DecisionLog(path, POLICY, "here").close()
+
+
+@pytest.mark.parametrize("where", ["missing/decisions.log", "file/decisions.log"])
+def test_a_log_that_cannot_be_written_is_said_with_the_cause(where: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot be written: (No such file|Not a directory)"):
+        DecisionLog(tmp_path / where, POLICY, "here")
 
 
 def test_another_file_of_one_line_is_kept(tmp_path: Path) -> None:
@@ -335,7 +385,7 @@ def test_in_a_burst_no_binding_is_lost_and_why_finds_each_pod_in_one_of_the_two(
         pods(api, space, "last", cpu="100m")
         where["last"] = eventually(lambda: nodes_of(api, space)["last"])
     log = tmp_path / "decisions.log"
-    assert {path.name for path in tmp_path.iterdir()} == {"decisions.log", "decisions.log.1"}
+    assert {path.name for path in tmp_path.iterdir()} == {"decisions.log", "decisions.log.1", "decisions.log.lock"}
     for pod in ("first", "last"):
         found = explained(f"{space}/{pod}", log)
         assert found["same_decisions"], pod

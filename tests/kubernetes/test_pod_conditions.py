@@ -16,7 +16,7 @@ def condition(api: Api, space: str, pod: str) -> dict[str, Any]:
 def test_a_pod_that_waits_has_the_words_of_its_event_as_its_condition(running: Running, api: Api, space: str) -> None:
     nodes(api, "n1", cpu="1")
     pods(api, space, "big", cpu="2")
-    event = told(api, space, "big", "FailedScheduling", "too small")
+    event = told(api, space, "big", "FailedScheduling", "Insufficient cpu")
     has = eventually(lambda: condition(api, space, "big"))
     assert (has["status"], has["reason"], has["message"]) == ("False", "Unschedulable", event)
     assert has["lastTransitionTime"]
@@ -28,7 +28,7 @@ def test_other_words_replace_it_and_the_time_of_its_transition_stays(running: Ru
     assert first["message"] == "no nodes available to schedule pods"
     time.sleep(1.1)
     nodes(api, "n1", cpu="1")
-    eventually(lambda: "too small" in condition(api, space, "big")["message"])
+    eventually(lambda: "Insufficient cpu" in condition(api, space, "big")["message"])
     assert condition(api, space, "big")["lastTransitionTime"] == first["lastTransitionTime"]
 
 

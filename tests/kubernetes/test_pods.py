@@ -1,15 +1,19 @@
 """Pods as tasks: who they are, where they may go, and what is told of those that cannot be followed."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from wattloom.kubernetes.functions import shared_name
 from wattloom.kubernetes.objects import Namespace, Pod
 from wattloom.kubernetes.pods import ended, found_of, function_of, gates, task_of
+from wattloom.kubernetes.ran import ran_s
 from wattloom.kubernetes.templates import Templates, depends_on_world
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.world import World
+from wattloom.prediction.runtimes import ENOUGH_SAMPLES
 from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
 from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Toleration, Where
@@ -79,6 +83,102 @@ def test_pods_of_one_controller_are_one_function(given: Pod, function: str) -> N
     assert function_of(given) == function
 
 
+@pytest.mark.parametrize(
+    ("name", "shared"),
+    [
+        ("web-0", "shop/web"),
+        ("web-12", "shop/web"),
+        ("my-web-0", "shop/my-web"),
+        ("hungry4", "shop/hungry4"),
+        ("t1", "shop/t1"),
+        ("web.1", "shop/web.1"),
+        ("v2-a", "shop/v2-a"),
+        ("web", "shop/web"),
+    ],
+)
+def test_bare_pods_are_one_function_if_a_number_after_a_dash_tells_them_apart(name: str, shared: str) -> None:
+    given = pod(name=name)
+    assert shared_name(function_of(given), given) == shared
+
+
+def test_pods_of_a_controller_are_not_taken_together_by_their_number() -> None:
+    given = owned("Job", "import-1")
+    assert shared_name(function_of(given), given) == "shop/import-1"
+
+
+def test_bare_pods_that_declare_different_run_times_are_of_different_functions() -> None:
+    def name(pod_name: str, seconds: str) -> str:
+        given = pod(name=pod_name, annotations={"wattloom.dev/runtime-seconds": seconds})
+        return shared_name(function_of(given), given)
+
+    assert name("job-1", "10") == name("job-2", "10.0")
+    assert len({name("job-1", "10"), name("job-1", "20"), name("job-1", "ten"), name("one", "10")}) == 4
+    assert name("job-1", "ten") == "shop/job"
+    assert name("one", "10") == "shop/one"
+
+
+# -- how long they ran -----------------------------------------------------------------------------------------------
+
+
+def run(start: str | None, end: str | None, **more: Any) -> dict[str, Any]:
+    """What a node writes on a container that has ended."""
+    times = {"startedAt": start and f"2026-01-01T{start}Z", "finishedAt": end and f"2026-01-01T{end}Z"}
+    return {"name": "c", "restartCount": 0, "state": {"terminated": {"exitCode": 0, **times}}, **more}
+
+
+def succeeded(*runs: dict[str, Any], **metadata: Any) -> Pod:
+    return pod(status={"phase": "Succeeded", "containerStatuses": runs}, **metadata)
+
+
+@pytest.mark.parametrize("seen", [None, 4.34, 2.1, 100.0])
+def test_containers_own_times_say_how_long_a_pod_ran(seen: float | None) -> None:
+    assert ran_s(succeeded(run("10:00:00", "10:00:03")), seen) == 3.0
+    assert ran_s(succeeded(run("10:00:05", "10:00:07"), run("10:00:04", "10:00:06")), seen) == 3.0
+
+
+def test_init_containers_and_sidecars_do_not_count() -> None:
+    around = [run("09:00:00", "09:30:00"), run("09:00:00", "11:00:00")]
+    status = {"containerStatuses": [run("10:00:00", "10:00:03")], "initContainerStatuses": around}
+    assert ran_s(pod(status={"phase": "Succeeded", **status}), None) == 3.0
+
+
+@pytest.mark.parametrize(("seen", "expected"), [(None, 0.5), (1.3, 0.5), (0.2, 0.2)])
+def test_a_run_within_one_second_is_no_longer_than_half_of_it(seen: float | None, expected: float) -> None:
+    assert ran_s(succeeded(run("10:00:00", "10:00:00")), seen) == expected
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        (),
+        (run("10:00:00", "10:00:03", restartCount=2),),
+        (run("10:00:00", "10:00:03"), run("10:00:00", "10:00:03", restartCount=1)),
+        (run(None, "10:00:03"),),
+        (run("10:00:00", None),),
+        (run("10:00:03", "10:00:00"),),
+        (run("10:00:00", "soon"),),
+        ({"name": "c", "restartCount": 0, "state": {"running": {"startedAt": "2026-01-01T10:00:00Z"}}},),
+        (run("10:00:00", "10:00:03"), {"name": "lost", "restartCount": 0, "state": {}}),
+    ],
+)
+def test_where_containers_do_not_tell_their_whole_run_what_was_seen_counts(runs: tuple[dict[str, Any], ...]) -> None:
+    assert ran_s(succeeded(*runs), 5.5) == 5.5
+    assert ran_s(succeeded(*runs), None) is None
+
+
+def test_a_pod_that_was_stopped_did_not_run_to_its_end() -> None:
+    stopped = succeeded(run("10:00:00", "10:00:03"), deletionTimestamp="2026-01-01T10:00:02Z")
+    assert ran_s(stopped, 5.5) is None
+
+
+def test_the_reference_says_how_many_runs_it_takes_until_a_run_time_is_known() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "kubernetes-pods.md"
+    assert f"It is known once {ENOUGH_SAMPLES} of its pods have run" in " ".join(page.read_text().split())
+
+
+# -- what they want --------------------------------------------------------------------------------------------------
+
+
 def test_pods_that_only_their_controllers_numbers_tell_apart_are_of_one_shape() -> None:
     first, second = (
         task(owned("StatefulSet", "db", labels={"app": "db", "statefulset.kubernetes.io/pod-name": name}))
@@ -108,6 +208,8 @@ def test_an_annotation_that_cannot_be_read_is_named(name: str, text: str) -> Non
     wrong = refused(pod(annotations={f"wattloom.dev/{name}": text}))
     assert wrong.field == f"metadata.annotations[wattloom.dev/{name}]"
     assert repr(text) in wrong.message
+    assert not wrong.passing, "more nodes would not help"
+    assert wrong.message.endswith(repr(text)), "nor would another scheduler"
 
 
 def test_selectors_affinity_tolerations_and_ports_become_rules() -> None:

@@ -7,7 +7,10 @@ import msgspec
 import pytest
 
 from wattloom.cluster.profile import MachineProfile as Machine
+from wattloom.kubernetes.deciding import Deciding
+from wattloom.kubernetes.node_roll import NodeRoll
 from wattloom.kubernetes.objects import MachineProfile, Node
+from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.profiles import ANNOTATION, Found, Profiles, milliwatts, published
 
 CURVE: dict[str, Any] = {"cores": 8, "coresWatts": [[0, 50], [8, 200]]}
@@ -111,6 +114,10 @@ def test_a_profile_that_changes_is_another_machine_and_one_that_only_moves_is_no
         ({"cores": 8, "speed": 1e-300}, ".speed: must be between"),
         ({"cores": 8, "arch": "aarch64"}, ".arch: is aarch64, but the node says that it is x86_64"),
         ({"cores": 8, "arch": "arm64"}, ".arch: is arm64"),
+        ({"cores": 8, "coresWatts": [[0, 70], [4, 100]]}, ".coresWatts: ends at 4 of 8 cores"),
+        ({"cores": 8, "coresWatts": [[0, 70]]}, ".coresWatts: ends at 0 of 8 cores"),
+        (CURVE | {"loadWatts": [50, 200]}, ".loadWatts: give either coresWatts or loadWatts, not both"),
+        (CURVE | {"wakeS": 3}, ".wakeS: means nothing without sleepW"),
     ],
 )
 def test_a_profile_with_a_mistake_leaves_the_node_unknown_and_names_the_field(spec: dict[str, Any], words: str) -> None:
@@ -204,3 +211,123 @@ def test_what_was_published_is_read_back_as_the_same_machine() -> None:
     found = Profiles([msgspec.json.decode(body, type=MachineProfile)]).of(node())
     assert msgspec.structs.replace(found.machine, name="m") == machine
     assert b'"apiVersion":"wattloom.dev/v1alpha1"' in body
+
+
+# -- what can hardly be meant ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"cores": 16}, ": has neither coresWatts nor loadWatts, so the power of its nodes is unknown"),
+        ({"tdpW": 5}, ".tdpW: 5 W are less than the 50 W of an idle node"),
+        ({"capW": 49.5}, ".capW: 49.5 W are less than the 50 W of an idle node"),
+        ({"cores": 64, "coresWatts": [[0, 50], [64, 200]]}, ".cores: 64 are more than the 16 CPUs of a node"),
+        ({"cores": 4, "coresWatts": [[0, 50], [4, 200]]}, ".threads: 4 are fewer than the 16 CPUs of a node"),
+    ],
+)
+def test_what_can_hardly_be_meant_is_used_and_told(spec: dict[str, Any], words: str) -> None:
+    whole = spec if "cores" in spec else {"cores": 16, "coresWatts": [[0, 50], [16, 200]], **spec}
+    by_object = Profiles([profile(**whole, nodeName="n1")]).of(node())
+    by_annotation = Profiles().of(node(annotations={ANNOTATION: msgspec.json.encode(whole).decode()}))
+    assert (by_object.odd, by_object.problem) == ((f"MachineProfile r1: spec{words}",), "")
+    assert (by_annotation.odd, by_annotation.problem) == ((f"metadata.annotations[{ANNOTATION}]{words}",), "")
+    assert by_object.machine.cores == whole["cores"]
+
+
+def test_nothing_is_said_of_what_may_well_be_meant() -> None:
+    fits: dict[str, Any] = {
+        "cores": 8,
+        "threads": 16,
+        "coresWatts": [[0, 50], [8, 180], [16, 200]],
+        "tdpW": 200,
+        "capW": 90,
+    }
+    assert Profiles([profile(**fits, nodeName="n1")]).of(node()).odd == ()
+    assert Profiles([profile(**fits, nodeName="n1")]).of(node(cpu="8")).odd == ()  # siblings are off
+    assert Profiles().of(node()).odd == ()
+    unsized = msgspec.convert({"metadata": {"name": "n1"}}, Node)
+    assert Profiles([profile(**CURVE, nodeName="n1")]).of(unsized).odd == ()
+
+
+def roll() -> NodeRoll:
+    deciding = Deciding(usable_policy("least-joules"), lambda _: None, clock=lambda: 0.0)
+    return NodeRoll(deciding, here=lambda _: None, left=lambda _: None, busy=lambda _: False)
+
+
+def named(name: str, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> Node:
+    found = node(labels, annotations)
+    return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, name=name))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"cores": 16}, "MachineProfile r1: spec: has neither coresWatts nor loadWatts"),
+        ({"cores": 8, "coresWatts": [[0, 70], [4, 100]]}, "MachineProfile r1: spec.coresWatts: ends at 4 of 8 cores"),
+    ],
+)
+def test_a_profile_for_many_nodes_is_complained_of_once_until_it_changes(
+    spec: dict[str, Any], words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = roll()
+    everybody: dict[str, Any] = {"selector": {"matchLabels": {"pool": "a"}}}
+    nodes.profile_changed(profile(**spec, **everybody))
+    nodes.refresh()
+    for number in range(5):
+        nodes.changed(named(f"n{number}", {"pool": "a"}))
+    nodes.profile_changed(profile("other", **CURVE, nodeName="elsewhere"))
+    nodes.refresh()
+    nodes.changed(named("n0", {"pool": "a", "more": "labels"}))
+    assert caplog.text.count(words) == 1
+    assert "node n0: " in caplog.text
+    nodes.profile_changed(profile(cores=16, coresWatts=[[0, 50], [16, 200]], **everybody))
+    nodes.refresh()
+    assert (len(caplog.records), nodes.problems) == (1, {})
+    nodes.profile_changed(profile(**spec, **everybody))
+    nodes.refresh()
+    assert caplog.text.count(words) == 2
+
+
+def test_a_profile_that_cannot_be_aimed_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    nodes = roll()
+    nodes.profile_changed(profile("bad", selector="all", cores=8))
+    for name in ("one", "two"):
+        nodes.profile_changed(profile(name, **CURVE, nodeName=name))
+        nodes.refresh()
+    assert caplog.text.count("MachineProfile bad is not used") == 1
+
+
+def test_a_processor_that_nobody_knows_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    nodes = roll()
+    for number in range(3):
+        nodes.changed(named(f"n{number}", annotations={"wattloom.dev/cpu-model": "Foo 9000"}))
+    nodes.changed(named("n4", labels={"wattloom.dev/cpu-model": "Bar-1"}))
+    nodes.refresh()
+    said = [record.getMessage() for record in caplog.records]
+    assert [each.partition(", so")[0] for each in said] == [
+        "node n0: metadata.annotations[wattloom.dev/cpu-model]: no figures are known of a processor 'Foo 9000'",
+        "node n4: metadata.labels[wattloom.dev/cpu-model]: no figures are known of a processor 'Bar-1'",
+    ]
+
+
+def test_an_annotation_with_a_mistake_is_complained_of_for_each_node_and_whenever_it_comes_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes, wrong = roll(), {ANNOTATION: "{"}
+    for name in ("n1", "n2", "n1"):
+        nodes.changed(named(name, annotations=wrong))
+    assert [record.getMessage().partition(": ")[0] for record in caplog.records] == ["node n1", "node n2"]
+    nodes.changed(named("n1"))
+    nodes.changed(named("n1", annotations=wrong))
+    assert len(caplog.records) == 3
+
+
+def test_the_idle_draw_of_all_nodes_is_summed(caplog: pytest.LogCaptureFixture) -> None:
+    nodes = roll()
+    for name in ("n1", "n2"):
+        nodes.changed(named(name, annotations={ANNOTATION: msgspec.json.encode(CURVE).decode()}))
+    nodes.changed(named("unknown"))
+    assert nodes.idle_w == 100.0
+    nodes.deleted("n1")
+    assert nodes.idle_w == 50.0

@@ -117,7 +117,7 @@ def test_it_asks_for_all_that_the_shipped_roles_grant_and_for_nothing_else(
         pods(api, space, "one")
         pods(api, space, "big", cpu="64")
         told(api, space, "one", "Scheduled", "Successfully assigned")
-        told(api, space, "big", "FailedScheduling", "too small")
+        told(api, space, "big", "FailedScheduling", "Insufficient cpu")
         say_it_again(running, api, space, "big")
         eventually(lambda: running.scheduler.conditions.written == 1)
         eventually(lambda: running.scheduler.publisher.written == 1)

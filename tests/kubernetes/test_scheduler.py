@@ -111,8 +111,9 @@ def test_every_pod_that_waits_is_told_why_as_kube_scheduler_would(running: Runni
     pods(api, space, "big-1", "big-2", cpu="2")
     pods(api, space, "fat", memory="2Gi")
     pods(api, space, "gpu", resources={"example.com/gpu": "1"})
-    for pod in ("big-1", "big-2", "fat"):
-        assert told(api, space, pod, "FailedScheduling", r"0/2 nodes are available: 2 node\(s\) too small")
+    for pod, lacks in (("big-1", "cpu"), ("big-2", "cpu"), ("fat", "memory")):
+        event = told(api, space, pod, "FailedScheduling", "0/2 nodes are available")
+        assert event == f"0/2 nodes are available: 2 Insufficient {lacks}."
     assert told(api, space, "gpu", "FailedScheduling", "2 Insufficient example.com/gpu")
 
 
@@ -126,7 +127,7 @@ def test_rules_between_pods_are_told_node_by_node(running: Running, api: Api, sp
     pods(api, space, "db-3", cpu="2", labels={"app": "db"}, spec=alone)
     event = told(api, space, "db-3", "FailedScheduling", "0/3 nodes")
     assert re.search(r"2 node\(s\) didn't (match pod anti-affinity|satisfy existing pods)", event)
-    assert "1 node(s) too small even when empty" in event
+    assert "1 Insufficient cpu" in event
     nodes(api, "n4")
     assert eventually(lambda: nodes_of(api, space)["db-3"]) == "n4"
 
@@ -139,10 +140,10 @@ def test_without_nodes_it_says_so(running: Running, api: Api, space: str) -> Non
 def test_the_same_reason_is_told_once(running: Running, api: Api, space: str) -> None:
     nodes(api, "n1", cpu="1")
     pods(api, space, "big", cpu="2")
-    told(api, space, "big", "FailedScheduling", "too small")
+    told(api, space, "big", "FailedScheduling", "Insufficient cpu")
     for later in ("big-2", "big-3"):  # whose owners are told in later looks at those who wait
         pods(api, space, later, cpu="2")
-        told(api, space, later, "FailedScheduling", "too small")
+        told(api, space, later, "FailedScheduling", "Insufficient cpu")
     assert len(events_of(api, space, "big")) == 1
 
 

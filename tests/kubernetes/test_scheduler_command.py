@@ -58,6 +58,22 @@ def test_qps_is_the_most_pods_decided_in_a_second(plane: ControlPlane, api: Api,
     assert min(later - earlier for earlier, later in pairwise(times)) > 0.09
 
 
+def test_a_log_that_another_scheduler_writes_is_refused(
+    plane: ControlPlane, api: Api, space: str, tmp_path: Path
+) -> None:
+    nodes(api, "n1")
+    log = tmp_path / "decisions.log"
+    with running(plane, tmp_path, "--log", str(log)) as first:
+        for _ in range(2):
+            code, said = typed("--kubeconfig", str(plane.kubeconfig), "--http", "", "--log", str(log))
+            assert code == 2
+            assert f"error: log {log}: is in use by process {first.pid};" in said
+        pods(api, space, "one")
+        all_bound(api, space)
+    assert {path.name for path in tmp_path.glob("decisions*")} == {"decisions.log", "decisions.log.lock"}
+    assert any(isinstance(event, ev.TaskSubmitted) for event in Log(log).events())
+
+
 def test_the_context_that_is_named_is_taken(plane: ControlPlane, api: Api, space: str, tmp_path: Path) -> None:
     given = yaml.safe_load(plane.kubeconfig.read_text())
     name = given["current-context"]

@@ -103,7 +103,7 @@ def test_a_leader_that_loses_its_lease_stops_with_a_word_and_code_1(
         lease = api.get(f"{LEASES.format(space)}/wattloom-scheduler")
         api.put(f"{LEASES.format(space)}/wattloom-scheduler", stolen(lease))
         assert leader.wait(30) == 1
-        assert leader.says("error: the lease wattloom-scheduler is lost: another replica leads now, or will")
+        assert leader.says("error: the lease wattloom-scheduler is lost: thief leads now")
 
 
 def stolen(lease: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from tests.kubernetes.running import (
     Running,
     all_bound,
     ask,
+    bind,
     nodes,
     pods,
     scheduling,
@@ -63,17 +64,19 @@ def test_health_metrics_and_why_of_pods_that_went_and_wait(plane: ControlPlane, 
         pods(api, space, "went", cpu="2", **RUNS)
         all_bound(api, space)
         pods(api, space, "waits", cpu="9")
-        told(api, space, "waits", "FailedScheduling", "too small")
+        told(api, space, "waits", "FailedScheduling", "Insufficient cpu")
         assert ask(port, "/healthz") == (200, "ok\n")
         assert ask(port, "/readyz") == (200, "leader\n")
         code, text = why(port, f"{space}/went")
         assert code == 0
-        assert re.search(rf"least-joules sent {space}/went#\w+ \({space}/went\) to cheap", text)
+        assert re.search(
+            rf"s after the scheduler's start, least-joules sent {space}/went#\w+ \({space}/went\) to cheap", text
+        )
         assert re.search(r"cheap .* 10.00 s, 10.00 W more, 100.0 J .* taken", text)
         assert re.search(r"dear-1 and 1 alike .* 10.00 s, 25.00 W more, 250.0 J .* fits, but costs more", text)
         code, text = why(port, f"{space}/waits")
         assert code == 0
-        assert "no node is large enough, even when empty" in text
+        assert re.search(r"waits#\w+ still waits: no node that is here could take it, even when empty", text)
         assert why(port, f"{space}/nobody")[0] == 1
         status, text = ask(port, "/why?pod=--log=/x")
         assert status == 404
@@ -105,13 +108,16 @@ def test_without_a_log_the_decision_is_remembered_and_waiting_is_explained(plane
         pods(api, space, "went", **RUNS)
         all_bound(api, space)
         pods(api, space, "waits", cpu="9")
-        told(api, space, "waits", "FailedScheduling", "too small")
+        told(api, space, "waits", "FailedScheduling", "Insufficient cpu")
         code, text = why(port_of(running), f"{space}/went")
         assert code == 0
-        assert re.search(r"was placed on n1 at .*More is known to a scheduler that runs with --log", text)
+        assert re.search(
+            r"was placed on n1 .* s after the scheduler's start\. More is known to a scheduler that runs with --log",
+            text,
+        )
         code, text = why(port_of(running), f"{space}/waits")
         assert code == 0
-        assert "too small for the task even when empty" in text
+        assert "too small for the task even when empty: cpu (node-too-small)" in text
 
 
 def test_nobody_there_is_said_with_what_to_do() -> None:
@@ -240,8 +246,30 @@ def test_why_a_pod_is_not_before_the_engine_is_said_as_it_is(running: Running, a
 
     eventually(lambda: len(scheduler.state.pods.by_uid) == 3)
     assert "its turn has not come yet" in said("next")
-    assert "it is gated" in said("gated")
+    assert "it is gated by example.com/gate" in said("gated")
     assert "1000000 cores" in said("absurd")
+
+
+def test_that_a_pod_is_gated_is_an_answer_and_no_error(plane: ControlPlane, api: Api, space: str) -> None:
+    with scheduling(plane, http="127.0.0.1:0") as running:
+        pods(api, space, "gated", spec={"schedulingGates": [{"name": "example.com/gate"}]})
+        eventually(lambda: len(running.scheduler.state.pods.by_uid) == 1)
+        said = f"{space}/gated is not being scheduled: it is gated by example.com/gate.\n"
+        assert why(port_of(running), f"{space}/gated") == (0, said)
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_a_pod_that_was_bound_before_says_where_it_is(
+    logged: bool, plane: ControlPlane, api: Api, space: str, tmp_path: Path
+) -> None:
+    nodes(api, "n1")
+    pods(api, space, "old")
+    bind(api, space, "old", "n1")
+    log: dict[str, Any] = {"log": tmp_path / "decisions.log", "why_command": WHY} if logged else {}
+    with scheduling(plane, http="127.0.0.1:0", **log) as running:
+        code, text = why(port_of(running), f"{space}/old")
+    assert code == 0
+    assert re.search(rf"^{space}/old#\w+ was found on n1: it was decided before the log began, or by another", text)
 
 
 def test_every_metric_is_in_the_reference_with_its_labels() -> None:

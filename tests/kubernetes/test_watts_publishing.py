@@ -21,7 +21,6 @@ from wattloom.cli.kubernetes import kubernetes
 from wattloom.cluster.profile_file import encode_profile
 from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.extender_config import scheduler_config
 from wattloom.kubernetes.kinds import NODES
 from wattloom.kubernetes.manifests import NAMESPACE, manifest
 from wattloom.kubernetes.objects import Node
@@ -152,15 +151,6 @@ def _installed(plane: ControlPlane, api: Api, without: str = "") -> Path:
     return plane.kubeconfig_of(plane.access_of_account(NAMESPACE, "wattloom-extender"), "extender")
 
 
-def test_the_manifest_has_the_very_configuration_that_the_command_prints() -> None:
-    whole = {each["kind"]: each for each in yaml.safe_load_all(manifest("extender"))}
-    shipped = yaml.safe_load(whole["ConfigMap"]["data"]["config.yaml"])
-    printed = CliRunner().invoke(kubernetes, ["extender", "--print-config"])
-    assert printed.exit_code == 0
-    assert shipped["extenders"] == yaml.safe_load(printed.output)["extenders"]
-    assert yaml.safe_load(printed.output) == yaml.safe_load(scheduler_config())
-
-
 def test_the_command_serves_until_it_is_ended(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
     add_nodes(api, [fake_node("n1", annotations={PROFILE: curve(150)}), fake_node("n2")])
     listen, http = free_ports(2)
@@ -197,7 +187,7 @@ def command(plane: ControlPlane, *words: str) -> Any:
 
 
 def test_a_profile_is_published_as_an_object_and_counts(plane: ControlPlane, profiles: Api, file: Path) -> None:
-    add_nodes(profiles, [fake_node("node7", cpu="2")])
+    add_nodes(profiles, [fake_node("node7")])
     for cap in ("80", "90"):  # a second time it replaces the first
         made = command(plane, "node7", str(file), "--cap", cap)
         assert (made.exit_code, made.output) == (0, "Published: MachineProfile node7.\n")
@@ -209,7 +199,7 @@ def test_a_profile_is_published_as_an_object_and_counts(plane: ControlPlane, pro
 
 
 def test_a_profile_is_published_as_an_annotation(plane: ControlPlane, api: Api, file: Path) -> None:
-    add_nodes(api, [fake_node("node7", cpu="2")])
+    add_nodes(api, [fake_node("node7")])
     made = command(plane, "node7", str(file), "--as-annotation", "--json")
     assert made.exit_code == 0
     assert json.loads(made.stdout)["where"] == f"annotation {PROFILE} of node node7"
@@ -228,3 +218,49 @@ def test_what_cannot_be_published_is_told_in_words(plane: ControlPlane, api: Api
     odd = command(plane, "node7", str(file), "--as-annotation")
     assert "the node has 256 CPUs" in odd.output
     assert isinstance(command(plane, "node7", str(file), "--cap", "0").exception, InputError)
+    low = command(plane, "node7", str(file), "--as-annotation", "--cap", "3")
+    assert "the cap of 3 W is less than the 20 W that it draws idle" in low.output
+    add_nodes(api, [fake_node("small", cpu="2")])
+    assert "the node has 2 CPUs" in command(plane, "small", str(file), "--as-annotation").output
+
+
+def test_watts_that_nobody_measured_are_published_with_a_warning(plane: ControlPlane, api: Api, tmp_path: Path) -> None:
+    add_nodes(api, [fake_node("node7")])
+    file = tmp_path / "estimated.json"
+    file.write_bytes(encode_profile(cpu_profile(provenance="estimated")))
+    made = command(plane, "node7", str(file), "--as-annotation")
+    assert (made.exit_code, made.stderr) == (0, "Warning: its watts are estimated, not measured.\n")
+
+
+def test_an_annotation_takes_the_place_of_the_object_that_was_published_before(
+    plane: ControlPlane, profiles: Api, file: Path
+) -> None:
+    add_nodes(profiles, [fake_node("node7"), fake_node("node8")])
+    command(plane, "node8", str(file))
+    command(plane, "node7", str(file), "--cap", "80")
+    made = command(plane, "node7", str(file), "--as-annotation", "--cap", "90")
+    assert (made.exit_code, made.output) == (0, f"Published: annotation {PROFILE} of node node7.\n")
+    assert [each["metadata"]["name"] for each in profiles.items(PROFILES)] == ["node8"]
+    with extending(plane, publish_watts=True):
+        eventually(lambda: watts(profiles, "node7") == ["90k", "90k"])
+
+
+@pytest.mark.parametrize(
+    ("name", "aim", "as_annotation"),
+    [
+        ("somebodys", {"nodeName": "node7"}, True),
+        ("node7", {"selector": {"matchLabels": {"kubernetes.io/hostname": "node7"}}}, True),
+        ("a-somebodys", {"nodeName": "node7"}, False),
+    ],
+)
+def test_an_object_of_somebody_else_that_counts_instead_is_left_and_told(
+    plane: ControlPlane, profiles: Api, file: Path, name: str, aim: dict[str, Any], as_annotation: bool
+) -> None:
+    add_nodes(profiles, [fake_node("node7")])
+    spec = {**json.loads(curve(150)), **aim}
+    body = {"apiVersion": "wattloom.dev/v1alpha1", "kind": "MachineProfile", "metadata": {"name": name}, "spec": spec}
+    profiles.post(PROFILES, body)
+    made = command(plane, "node7", str(file), *(["--as-annotation"] if as_annotation else []))
+    assert made.exit_code == 0
+    assert made.stderr == f"Warning: MachineProfile {name} is for this node too and counts instead.\n"
+    assert profiles.get(f"{PROFILES}/{name}")["spec"]["coresWatts"] == [[0, 50], [8, 150]]

@@ -391,6 +391,22 @@ def test_what_is_left_out_of_the_simulation_is_named(log: Path) -> None:
     assert "1 failure of the machinery's was not repeated" in notes
 
 
+def test_joules_are_missing_only_of_machines_that_are_in_use(log: Path) -> None:
+    """Not of one that no node is of, nor of what a node was before its profile was given."""
+    never, before, busy, idle = (builders.machine(name, watts=()) for name in ("never", "before", "busy", "idle"))
+    b = Backend()
+    b.machine(never).machine(before).machine(LINEAR)
+    b.node("a", before).change(builders.node("a", LINEAR))
+    b.run("t1", 10.0)
+    assert not any("no power curve" in note for note in b.replayed(log, Fifo()).assumptions)
+    b.node("b", busy, cpu=8.0).node("c", idle)
+    b.submit("t2", needs=requirements(8.0))
+    b.start("t2")
+    b.after(10.0).finish("t2", 10.0)
+    b.lose("b")
+    assert "no power curve for busy, idle: their joules are missing" in b.replayed(log, Fifo()).assumptions
+
+
 # -- logs that are wrong -----------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
 from wattloom.cli.options import LOG_FILE, policy_names
 
 
@@ -25,7 +26,7 @@ from wattloom.cli.options import LOG_FILE, policy_names
 @click.option("--tls-cert", type=LOG_FILE, metavar="F", help="Answer by HTTPS, with this certificate.")
 @click.option("--tls-key", type=LOG_FILE, metavar="F", help="The certificate's key.")
 @click.option("--client-ca", type=LOG_FILE, metavar="F", help="Only callers with a certificate of this authority.")
-@click.option("--token-file", type=LOG_FILE, metavar="F", help="Only callers with this token.")
+@click.option("--token-file", type=LOG_FILE, metavar="F", help=f"Only callers with this token{TOKEN_FILE}.")
 @click.option("--http", default="127.0.0.1:10264", show_default=True, metavar="HOST:PORT", help="Health; empty: none.")
 @click.option(
     "--assume",
@@ -42,6 +43,9 @@ from wattloom.cli.options import LOG_FILE, policy_names
     help="Write wattloom.dev/milliwatts on nodes.",
 )
 @click.option("--weight", type=click.IntRange(1, 100), default=3, show_default=True, help="For --print-config.")
+@click.option(
+    "--scheduler-kubeconfig", type=LOG_FILE, metavar="F", help="kube-scheduler's own kubeconfig, for --print-config."
+)
 @click.option("--print-config", is_flag=True, help="Print kube-scheduler's configuration for it, and end.")
 @click.option(
     "--log-format", type=click.Choice(["words", "json"]), default="words", show_default=True, help="Of what is said."
@@ -62,6 +66,7 @@ def extender(
     assume: float,
     publish_watts: bool,
     weight: int,
+    scheduler_kubeconfig: Path | None,
     print_config: bool,
     log_format: str,
     verbose: bool,
@@ -77,7 +82,7 @@ def extender(
 
     \b
     Examples:
-      wattloom kubernetes extender --print-config
+      wattloom kubernetes extender --print-config --scheduler-kubeconfig /etc/kubernetes/scheduler.conf
       wattloom kubernetes extender --policy least-joules
       wattloom kubernetes extender --keep all --cap 40000
     """
@@ -99,9 +104,15 @@ def extender(
     if client_ca is not None and tls_cert is None:
         raise InputError("client-ca", "needs --tls-cert and --tls-key")
     if print_config:
-        known = client_ca is not None
-        encrypted, token = tls_cert is not None, token_file is not None
-        click.echo(scheduler_config(listen, encrypted=encrypted, client_ca=known, token=token, weight=weight), nl=False)
+        text = scheduler_config(
+            listen,
+            encrypted=tls_cert is not None,
+            client_ca=client_ca is not None,
+            token=token_file is not None,
+            weight=weight,
+            kubeconfig=str(scheduler_kubeconfig or ""),
+        )
+        click.echo(text, nl=False)
         return
     set_up_logging(log_format, verbose=verbose)
     options = Options(
@@ -111,7 +122,7 @@ def extender(
         keep=kept(keep),
         cap_w=cap,
         assume_s=assume,
-        token=token_file.read_text().strip() if token_file is not None else "",
+        token=token_in(token_file) if token_file is not None else "",
         publish_watts=publish_watts,
     )
     encryption = None

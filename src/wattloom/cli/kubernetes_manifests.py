@@ -9,22 +9,33 @@ import click
     default="all",
     show_default=True,
     metavar="W",
-    help="namespace, crd, rbac, deployment, or all of them in order; extender where it is installed.",
+    help="namespace, crd, rbac, deployment, or all of these in order. Or extender: a kube-scheduler that asks it.",
 )
 @click.option(
     "--image", default="wattloom:latest", show_default=True, metavar="I", help="The image with Wattloom in it."
 )
+@click.option(
+    "--kube-scheduler-image",
+    default="kube-scheduler:v1.37.1",
+    show_default=True,
+    metavar="I",
+    help="For `--what extender`: the image of your cluster's kube-scheduler.",
+)
 @click.option("--namespace", default="wattloom-system", show_default=True, metavar="N", help="Where it runs.")
-def manifests(what: str, image: str, namespace: str) -> None:
+def manifests(what: str, image: str, kube_scheduler_image: str, namespace: str) -> None:
     """Print YAML for `kubectl apply -f -`: a namespace, the resource MachineProfile, an account that may do just what
     the scheduler does, and two replicas of the scheduler.
+
+    With `--what extender` instead: a second kube-scheduler with the extender beside it in one pod, for pods with
+    `schedulerName: wattloom-extended`, and its account. It needs the namespace, and the resource for profiles.
 
     \b
     Examples:
       wattloom kubernetes manifests --image registry.example/wattloom:1 > wattloom.yaml
       wattloom kubernetes manifests --what rbac
-      wattloom kubernetes manifests --what crd > wattloom.yaml
+      wattloom kubernetes manifests --what extender --kube-scheduler-image registry.example/kube-scheduler:v1.37.1
     """
     from wattloom.kubernetes.manifests import manifest
 
-    click.echo(manifest(what, image=image, namespace=namespace), nl=False)
+    text = manifest(what, image=image, kube_scheduler_image=kube_scheduler_image, namespace=namespace)
+    click.echo(text, nl=False)

@@ -33,7 +33,7 @@ def profile(
     import msgspec
 
     from wattloom.cluster.profile_curve import machine_profile
-    from wattloom.errors import MissingExtra
+    from wattloom.errors import InputError, MissingExtra
     from wattloom.metering.own_profile import read_profile
 
     try:
@@ -45,7 +45,11 @@ def profile(
             raise
         raise MissingExtra("wattloom kubernetes", "kubernetes") from None
 
-    machine = machine_profile(read_profile(file))
+    measured = read_profile(file)
+    try:
+        machine = machine_profile(measured)
+    except InputError as error:
+        raise InputError(str(file), str(error)) from None
 
     async def write() -> Published:
         async with Api(target_of(kubeconfig, context), connections=2) as api:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
 from wattloom.cli.options import LOG_FILE, policy_names
 
 
@@ -18,7 +19,10 @@ from wattloom.cli.options import LOG_FILE, policy_names
 @click.option("--namespace", default="", metavar="N", help="Of the lease. Left out: the context's, or this pod's.")
 @click.option("--lease-name", default="wattloom-scheduler", show_default=True, metavar="L", help="Which lease.")
 @click.option(
-    "--identity", default="", metavar="ID", help="How this replica signs the lease. Left out: the host's name."
+    "--identity",
+    default="",
+    metavar="ID",
+    help="How this replica signs the lease. Left out: the host's name with a random tail.",
 )
 @click.option(
     "--bind-concurrency",
@@ -45,8 +49,13 @@ from wattloom.cli.options import LOG_FILE, policy_names
     help="Write wattloom.dev/milliwatts on nodes.",
 )
 @click.option("--http", default="127.0.0.1:10262", show_default=True, metavar="HOST:PORT", help="Empty: none.")
-@click.option("--token-file", type=LOG_FILE, metavar="F", help="A token by which others than this machine may ask.")
-@click.option("--log", type=LOG_FILE, metavar="F", help="Every event and decision, for `wattloom why` and `replay`.")
+@click.option("--token-file", type=LOG_FILE, metavar="F", help=f"A token by which others may ask{TOKEN_FILE}.")
+@click.option(
+    "--log",
+    type=LOG_FILE,
+    metavar="F",
+    help="Every event and decision, for `wattloom why` and `replay`. Of a folder: decisions.log in it.",
+)
 @click.option(
     "--log-size",
     type=click.IntRange(min=1),
@@ -100,7 +109,7 @@ def scheduler(
 
     try:
         from wattloom.kubernetes.kubeconfig import target_of
-        from wattloom.kubernetes.options import Options, token_in
+        from wattloom.kubernetes.options import Options
         from wattloom.kubernetes.scheduler import run
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):

@@ -42,16 +42,25 @@ def _section(command: click.Command, ctx: click.Context) -> str:
     usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
     blocks = [f"## {ctx.command_path}", _block(usage), *_prose(command.help or "")]
     blocks += _prose(command.epilog or "")
-    rows = [_row(param) for param in command.get_params(ctx) if isinstance(param, click.Option)]
+    rows = [_row(param) for param in command.params if isinstance(param, click.Option)]
+    rows.append(f"| `{', '.join(ctx.help_option_names)}` | Show this message and exit. |")
     blocks.append("\n".join(["| Option | Meaning |", "|---|---|", *rows]))
     return "\n\n".join(blocks)
 
 
 def _row(option: click.Option) -> str:
-    names = ", ".join(option.opts) + (f" {option.metavar}" if option.metavar else "")
-    default = f" Default: `{option.default}`." if option.show_default else ""
+    names = " / ".join(", ".join(forms) for forms in (option.opts, option.secondary_opts) if forms)
+    names += f" {option.metavar}" if option.metavar else ""
+    default = f" Default: `{_default(option)}`." if option.show_default else ""
     must = " Required." if option.required else ""
     return f"| `{_cell(names)}` | {_cell(option.help or '')}{default}{must} |"
+
+
+def _default(option: click.Option) -> object:
+    """Of two forms of one option, the one that holds."""
+    if option.secondary_opts:
+        return (option.opts if option.default else option.secondary_opts)[0]
+    return option.default
 
 
 def _prose(text: str) -> list[str]:

@@ -53,7 +53,8 @@ def _print(found: "Replay") -> None:
     shown = table("", "policy", *numbers, title=literal(f"{found.recorded.scenario}, replayed"), numbers=numbers)
     shown.add_row("as it ran", *map(literal, _cells(found.recorded)))
     if found.counterfactual is not None:
-        shown.add_row("would have been", *map(literal, _cells(found.counterfactual)))
+        cells = _cells(found.counterfactual, comparable=found.saving is not None)
+        shown.add_row("would have been", *map(literal, cells))
     out.print(shown)
     if found.same_decisions:
         out.print("The recorded events lead to the recorded decisions again.")
@@ -66,10 +67,11 @@ def _print(found: "Replay") -> None:
         out.print(f"  - {literal(assumption)}", style="dim")
 
 
-def _cells(result: "Result") -> list[str]:
+def _cells(result: "Result", *, comparable: bool = True) -> list[str]:
+    """The energy of other work than was done says nothing beside it."""
     return [
         result.policy,
-        figure(result.energy.watt_hours()["total"]),
+        figure(result.energy.watt_hours()["total"]) if comparable else "-",
         figure(result.makespan_s),
         figure(result.wait_s.p95),
         figure(result.slowdown.p95),

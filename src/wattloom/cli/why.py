@@ -10,7 +10,8 @@ import click
 
 from wattloom.cli.options import LOG_FILE, as_json, journal_names, task_names
 from wattloom.cluster.reasons import Reason
-from wattloom.energy.forecast import Forecast, Unknown
+from wattloom.energy.forecast import Unknown
+from wattloom.errors import InputError
 from wattloom.report.figures import figure, plural
 from wattloom.scheduling.explanation import Candidate, Explanation
 from wattloom.scheduling.instructions import Conclude, Place
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MOST_SHOWN: Final = 15
 
 NOT_BY_COST: Final = "has room; the policy chose otherwise than by cost"
+NO_COST_EITHER: Final = "has no known cost either; the tie rule decided"
 
 WORDS: Final = {
     Reason.ARCHITECTURE: "another architecture than the task runs on",
@@ -49,10 +51,11 @@ WORDS: Final = {
     Reason.HELD: "kept free for a task that waits for a whole node",
     Reason.TOO_SLOW: "too slow for the task",
     Reason.DEARER: "fits, but costs more",
+    Reason.MORE_WATTS: "the run time is unknown, so watts decide: draws more",
     Reason.TIE: "costs the same; the tie rule decided",
     Reason.TAKEN: "taken",
     Reason.NO_NODES: "there are no nodes",
-    Reason.NEVER_FITS: "no node is large enough, even when empty",
+    Reason.NEVER_FITS: "no node that is here could take it, even when empty",
     Reason.NO_ROOM: "no node has room now",
     Reason.WAITING_IS_CHEAPER: "waiting is cheaper than any place that is free now",
     Reason.WAITING_IS_SOONER: "a place that is not free yet would be done sooner",
@@ -69,6 +72,8 @@ WORDS: Final = {
     Reason.OUTCOME_UNKNOWN: "it may or may not have run, and must not run twice",
     Reason.CANCELLED: "it was cancelled",
 }
+NAMED: Final = (Reason.TOO_SMALL, Reason.NO_SUCH_RESOURCE, Reason.RESOURCE)
+"""After these it is said of what there is too little."""
 
 
 @click.command(short_help="Say why a task went where it went.")
@@ -110,18 +115,30 @@ def why(task: str, log: Path | None, scheduler: str | None, show_all: bool, as_j
     from wattloom.cli.progress import progress_bar
     from wattloom.cli.why_asked import ask_scheduler, is_pod
 
-    if is_pod(task, log, scheduler):
+    asked = is_pod(task, log, scheduler)
+    if asked:
         found = ask_scheduler(task, scheduler)
     else:
         with progress_bar(f"reading {log.name if log else 'the journal'}") as progress, stdout_kept_for_json(as_json):
-            found = api.why(task, log, progress)
+            try:
+                found = api.why(task, log, progress)
+            except InputError as problem:
+                if log is None and problem.field == task and "no such task" in problem.problem:
+                    raise _or_a_pod(problem) from None
+                raise
     if as_json:
         print_json(found.to_json())
         return
     for explanation in found.explanations:
-        _print(explanation, len(explanation.candidates) if show_all else MOST_SHOWN)
-    for sentence in _closing(found):
+        _print(explanation, len(explanation.candidates) if show_all else MOST_SHOWN, found.since)
+    for sentence in _closing(found, "" if asked else " where the log ends"):
         click.echo(sentence)
+
+
+def _or_a_pod(problem: InputError) -> InputError:
+    """No journal has such a task: a pod's namespace may have been forgotten."""
+    task = problem.field
+    return InputError(task, f"{problem.problem}; a pod is named NAMESPACE/POD, as in `wattloom why default/{task}`")
 
 
 def in_words(reason: Reason | None) -> str:
@@ -131,29 +148,37 @@ def in_words(reason: Reason | None) -> str:
     return WORDS[reason] if reason == Reason.TAKEN else f"{WORDS[reason]} ({reason.value})"
 
 
-def _closing(found: "Why") -> list[str]:
-    """What the tables do not say: how it ended, why it still waits, or that the log contradicts its policy."""
+def _closing(found: "Why", then: str) -> list[str]:
+    """What the tables do not say: how it ended, why it still waits, or that the log contradicts its policy. `then` is
+    when it waits, if not now."""
     if not found.same_decisions:
         more = "further " if found.explanations else ""
         return [
             "The recorded events no longer lead to the recorded decisions: the policy (or its file), or the log, has "
             f"changed since. So there is no {more}explanation, only what was recorded:",
-            *(f"  recorded: {_told(told)}" for told in found.recorded),
+            *(f"  recorded: {_told(told, found.since)}" for told in found.recorded),
             *([] if found.recorded else [f"  no decision on {found.task}"]),
         ]
+    if found.aside:
+        return [f"{found.task} is not being scheduled: {found.aside}."]
     if found.waiting is not None:
-        return [f"{found.task} still waits where the log ends: {_waits(found.waiting)}."]
+        return [f"{found.task} still waits{then}: {_waits(found.waiting)}."]
     last = found.recorded[-1] if found.recorded else None
     if last is not None and isinstance(last.instruction, Conclude):
-        return [f"{found.task} {_told(last)}."]
+        return [f"{found.task} {_told(last, found.since)}."]
+    if found.found_on:
+        return [
+            f"{found.task} was found on {found.found_on}: it was decided before the log began, or by another scheduler "
+            "or replica."
+        ]
     if last is not None and isinstance(last.instruction, Place) and last.instruction.behind:
         holder = last.instruction.behind
         return [
-            f"{found.task} was {_told(last)}. It is short and of the same shape, so it had no decision of its own: "
-            f"ask why {holder} went there, or why the one did that {holder} stood behind."
+            f"{found.task} was {_told(last, found.since)}. It is short and of the same shape, so it had no decision of "
+            f"its own: ask why {holder} went there, or why the one did that {holder} stood behind."
         ]
     if last is not None and not found.explanations:
-        return [f"{found.task} was {_told(last)}. More is known to a scheduler that runs with --log."]
+        return [f"{found.task} was {_told(last, found.since)}. More is known to a scheduler that runs with --log."]
     return [] if found.explanations else [f"No decision on {found.task} is recorded."]
 
 
@@ -166,9 +191,13 @@ def _waits(waiting: "Waiting") -> str:
     return in_words(waiting.reason)
 
 
-def _told(told: "Told") -> str:
+def _at(time: float, since: str) -> str:
+    return f"{time:,.3f} s after {since}" if since else f"at {time:,.3f} s"
+
+
+def _told(told: "Told", since: str) -> str:
     instruction = told.instruction
-    when = f"at {told.time:,.3f} s"
+    when = _at(told.time, since)
     if isinstance(instruction, Place):
         again = "" if instruction.attempt == 1 else f", attempt {instruction.attempt}"
         behind = f" behind {instruction.behind}" if instruction.behind else ""
@@ -179,11 +208,11 @@ def _told(told: "Told") -> str:
     return f"had to wait {when}: {in_words(instruction.reason)}{message}"
 
 
-def _print(explanation: Explanation, most: int) -> None:
+def _print(explanation: Explanation, most: int, since: str) -> None:
     from wattloom.cli.printing import console, literal, table
 
     out = console()
-    out.print(literal(_headline(explanation)), style="bold")
+    out.print(literal(_headline(explanation, since)), style="bold")
     cost = f"cost, {explanation.measure}" if explanation.measure else "cost"
     numbers = ("cores in use", cost)
     shown = table("nodes", "machine", "state", "cores in use", "forecast", cost, "verdict", numbers=numbers)
@@ -196,9 +225,9 @@ def _print(explanation: Explanation, most: int) -> None:
         out.print(f"and {plural(left, 'more class', 'more classes')} of candidates: --all shows them.\n", style="dim")
 
 
-def _headline(explanation: Explanation) -> str:
+def _headline(explanation: Explanation, since: str) -> str:
     task = f"{explanation.task} ({explanation.function})"
-    when = f"At {explanation.time:,.3f} s"
+    when = f"{_at(explanation.time, since)}," if since else f"At {explanation.time:,.3f} s"
     if explanation.node is None:
         return f"{when} {explanation.policy} let {task} wait: {in_words(explanation.reason)}."
     again = "" if explanation.attempt == 1 else f", attempt {explanation.attempt}"
@@ -211,16 +240,30 @@ def _cells(candidate: Candidate) -> list[str]:
         candidate.machine,
         candidate.mode,
         f"{candidate.cores_in_use:g} of {candidate.cores:g}",
-        _forecast(candidate.forecast, candidate.variant),
+        _forecast(candidate),
         "" if candidate.cost is None else figure(candidate.cost),
-        in_words(candidate.reason),
+        _verdict(candidate),
     ]
 
 
-def _forecast(forecast: Forecast | Unknown | None, variant: str) -> str:
+def _verdict(candidate: Candidate) -> str:
+    reason = candidate.reason
+    if reason == Reason.TIE and candidate.cost is None:
+        return f"{NO_COST_EITHER} ({reason.value})"
+    if reason in NAMED:
+        return (
+            f"{WORDS[reason]}: {', '.join(candidate.lacks)} ({reason.value})" if candidate.lacks else in_words(reason)
+        )
+    return in_words(reason)
+
+
+def _forecast(candidate: Candidate) -> str:
+    """What is known of it, also if that is not all."""
+    forecast, variant = candidate.forecast, candidate.variant
     if forecast is None:
         return ""
-    if isinstance(forecast, Unknown):
-        return f"unknown: {forecast.reason}"
     build = "" if variant in ("", "default") else f"{variant}: "
+    if isinstance(forecast, Unknown):
+        known = "" if candidate.watts is None else f"{figure(candidate.watts)} W more; "
+        return f"{build if known else ''}{known}unknown: {forecast.reason}"
     return f"{build}{figure(forecast.seconds)} s, {figure(forecast.watts)} W more, {figure(forecast.joules)} J"

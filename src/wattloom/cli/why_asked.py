@@ -60,4 +60,7 @@ def _read(body: bytes) -> "Why":
         same_decisions=answer["same_decisions"],
         recorded=recorded,
         waiting=msgspec.convert(answer["waiting"], Waiting | None),
+        found_on=answer.get("found_on", ""),
+        aside=answer.get("aside", ""),
+        since=answer.get("since", ""),
     )

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     HELD = "kept-for-a-waiting-task"
     TOO_SLOW = "too-slow"
     DEARER = "costs-more"
+    MORE_WATTS = "draws-more"
     TIE = "equal-cost-later-name"
     TAKEN = "taken"
     NO_NODES = "no-nodes"

@@ -6,7 +6,7 @@ worked out from the log by a process of their own, so that deciding goes on mean
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from wattloom.kubernetes.scheduler import Scheduler
 
 EXPLAIN_S: Final = 120.0
+SINCE: Final = "the scheduler's start"
+"""From when times count, as `wattloom why` says it."""
 STATES: Final = {At.ASIDE: "aside", At.QUEUED: "queued", At.BINDING: "binding"}
 
 
@@ -73,14 +75,14 @@ class Answering:
     async def _why(self, asked: Asked) -> Answered:
         name = asked.query.get("pod", "")
         if name.count("/") != 1:
-            return Answered(400, TEXT, b"/why?pod=NAMESPACE/NAME\n")
+            return Answered(400, TEXT, b"a pod is named NAMESPACE/POD: /why?pod=NAMESPACE/POD\n")
         scheduler = self._scheduler
         if not scheduler.deciding_now:
             holder = scheduler.election.holder if scheduler.election is not None else ""
             return Answered(503, TEXT, f"this replica stands by; {holder or 'nobody'} leads: ask there\n".encode())
         entry = self._entry(name)
         if entry is not None and entry.at is At.ASIDE:
-            return Answered(404, TEXT, f"{name} is not before the engine: {_why_aside(entry)}\n".encode())
+            return _answer(name, aside=_why_aside(entry))
         if scheduler.log is not None and scheduler.options.why_command:
             return await self._from_log(name, entry)
         return self._from_here(name, entry)
@@ -120,14 +122,19 @@ class Answering:
             return Answered(404, TEXT, f"{name} is not known here\n".encode())
         waits = record is not None and record.stage in (Stage.QUEUED, Stage.BACKING_OFF)
         told = explain(record, engine.ledger.view, engine.policy) if record is not None and waits else None
-        answer = {
-            "task": task,
-            "same_decisions": True,
-            "decisions": [] if told is None else [msgspec.to_builtins(told)],
-            "recorded": [] if placed is None else [{"time": placed[0]} | msgspec.to_builtins(placed[1])],
-            "waiting": None if told is None else {"reason": told.reason.value, "ahead": 0, "after": []},
-        }
-        return Answered(200, JSON, msgspec.json.encode(answer))
+        return _answer(
+            task,
+            decisions=[] if told is None else [msgspec.to_builtins(told)],
+            recorded=[] if placed is None else [{"time": placed[0]} | msgspec.to_builtins(placed[1])],
+            waiting=None if told is None else {"reason": told.reason.value, "ahead": 0, "after": []},
+            **({"found_on": record.node} if record is not None and placed is None and record.node else {}),
+        )
+
+
+def _answer(task: str, **known: Any) -> Answered:
+    """In the form of `wattloom why --json`."""
+    nothing = {"task": task, "same_decisions": True, "decisions": [], "recorded": [], "waiting": None}
+    return Answered(200, JSON, msgspec.json.encode(nothing | known | {"since": SINCE}))
 
 
 def _why_aside(entry: PodEntry) -> str:
@@ -135,7 +142,7 @@ def _why_aside(entry: PodEntry) -> str:
     if pod is not None and pod.metadata.deletion_timestamp is not None:
         return "it is being deleted"
     if pod is not None and gates(pod):
-        return "it is gated"
+        return f"it is gated by {', '.join(each.name for each in pod.spec.scheduling_gates)}"
     return entry.told or "its turn has not come yet"
 
 

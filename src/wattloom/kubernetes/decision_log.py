@@ -1,8 +1,9 @@
 """The file that a scheduler's events and decisions are logged to.
 
-Owns how it is opened, when it is long enough, and that the one before it is kept. At any moment NAME, NAME.1 or both
-can be read: a new one is written as NAME.new and takes its name only when it is whole. What stands in it is
-`scheduling.log`'s.
+Owns how it is opened, when it is long enough, that the one before it is kept, and that nobody else writes it: whoever
+has it holds a lock on NAME.lock, which says who that is and which the kernel drops when its holder ends. At any moment
+NAME, NAME.1 or both can be read, by anybody: a new one is written as NAME.new and takes its name only when it is whole.
+What stands in it is `scheduling.log`'s.
 """
 
 import logging
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import IO, Final
 
 from wattloom.errors import InputError
+from wattloom.journal.errors import JournalBusy, JournalError
+from wattloom.journal.lock import Lock, holder_of
 from wattloom.scheduling.log import VERSION, Header, LogWriter
 
 LOG: Final = logging.getLogger(__name__)
@@ -30,14 +33,15 @@ class DecisionLog:
         self._most = most
         self._begun_with = 0
         self._said = False
+        self._lock = self._taken()
         try:
             self._beside("new").unlink(missing_ok=True)
             if self.path.exists() and _says_something(self.path):
                 self.path.replace(self._beside("1"))
             self._file = self._opened(self.path)
         except OSError as problem:
-            words = f"cannot be written: {problem.strerror or problem}; name a file in a folder that exists"
-            raise InputError(f"log {self.path}", words) from problem
+            self._lock.release()
+            raise self._unwritable(problem) from problem
         self.writer = LogWriter(self._file, self._header)
         self._file.flush()
 
@@ -54,8 +58,9 @@ class DecisionLog:
             self._cannot(problem)
 
     def close(self) -> None:
-        with suppress(OSError):
-            self._file.close()
+        """Another may have it from now on."""
+        self._close_file()
+        self._lock.release()
 
     def begin_new(self) -> LogWriter | None:
         """Another log, beside the present one until `switch`. None: it cannot be written, the present one goes on."""
@@ -65,7 +70,7 @@ class DecisionLog:
             self._cannot(problem)
             self.postpone()
             return None
-        self.close()
+        self._close_file()
         self._file = file
         self.writer = LogWriter(file, self._header)
         return self.writer
@@ -84,6 +89,27 @@ class DecisionLog:
             self._beside("new").replace(self.path)
         except OSError as problem:
             self._cannot(problem)
+
+    def _taken(self) -> Lock:
+        """Before anything is moved: what another scheduler writes stays where it is. One lock, whatever links name."""
+        path = self.path.resolve()
+        try:
+            return Lock.take(path, "wattloom kubernetes scheduler")
+        except JournalBusy:
+            holder = holder_of(path)
+            who = f"process {holder.pid}" if holder is not None and holder.pid else "another process"
+            words = f"is in use by {who}; end that, or give each scheduler a log of its own"
+            raise InputError(f"log {self.path}", words) from None
+        except JournalError as problem:
+            raise self._unwritable(problem.__cause__) from problem
+
+    def _unwritable(self, problem: BaseException | None) -> InputError:
+        why = getattr(problem, "strerror", None) or problem
+        return InputError(f"log {self.path}", f"cannot be written: {why}; name a file in a folder that exists")
+
+    def _close_file(self) -> None:
+        with suppress(OSError):
+            self._file.close()
 
     def _cannot(self, problem: OSError) -> None:
         if not self._said:

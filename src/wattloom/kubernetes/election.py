@@ -50,7 +50,8 @@ def steady_s() -> float:
 
 
 class Election:
-    """`run` until cancelled. `started` and `stopped` are called in the event loop, in turn."""
+    """`run` until cancelled. `started` and `stopped` are called in the event loop, in turn; `following` with the name
+    of each other replica that is seen to lead."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Election:
         retry_s: float = 2.0,
         started: Callable[[], None] = lambda: None,
         stopped: Callable[[], None] = lambda: None,
+        following: Callable[[str], None] = lambda holder: None,
         clock: Callable[[], float] = steady_s,
     ) -> None:
         if not lease_s > renew_s > retry_s * 1.2 > 0:
@@ -71,10 +73,15 @@ class Election:
         self.identity: Final = identity
         self.holder = ""
         """Who leads, as far as is known here."""
+        self.why_not = ""
+        """Why this replica leads no longer, in words, once it has."""
         self._api = api
         self._namespace, self._name = namespace, name
         self._lease_s, self._renew_s, self._retry_s = lease_s, renew_s, retry_s
-        self._started, self._stopped = started, stopped
+        self._started, self._stopped, self._following = started, stopped, following
+        self._followed = ""
+        self._fault = ""
+        """Why the lease cannot be asked for now."""
         self._clock = clock
         self._lease: Lease | None = None
         self._seen_at = 0.0
@@ -104,17 +111,19 @@ class Election:
                 async with asyncio.timeout(self._renew_s):
                     if await self._try() and self._clock() < begun + self._renew_s:
                         break
+                self._fault = ""
+                self._follow()
             except (ApiError, TimeoutError) as error:
-                LOG.warning("lease %s/%s: %s", self._namespace, self._name, _words(error))
+                self._cannot_ask(error)
             await asyncio.sleep(self._retry_s * random.uniform(0.8, 1.0))
         self._until = begun + self._renew_s
         self._told = True
+        self._fault = self._followed = ""
         LOG.info("%s leads", self.identity)
         self._started()
 
     async def _lead(self) -> None:
         """Until the lease was not renewed in time, or another holds it."""
-        why = "the lease could not be renewed in time"
         while self._clock() < self._until:
             await asyncio.sleep(min(self._retry_s, max(0.0, self._until - self._clock())))
             begun = self._clock()
@@ -123,20 +132,36 @@ class Election:
             try:
                 async with asyncio.timeout(self._until - begun):
                     renewed = await self._try()
-            except TimeoutError:
+            except TimeoutError as error:
+                self._cannot_ask(error)
                 break
             except ApiError as error:
-                LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
+                self._cannot_ask(error)
                 continue
+            self._fault = ""
             if not renewed and self.holder != self.identity:
-                why = f"{self.holder or 'nobody'} holds the lease"
-                break
+                self._stop(f"{self.holder or 'nobody'} leads now")
+                return
             if renewed:
                 self._until = begun + self._renew_s
-        self._stop(why)
+        cause = f" ({self._fault})" if self._fault else ""
+        self._stop(f"not renewed for {self._renew_s:g} s{cause}; another replica may lead now")
+
+    def _cannot_ask(self, error: Exception) -> None:
+        """Said once for each cause in a row."""
+        words = _words(error)
+        level = logging.DEBUG if words == self._fault else logging.WARNING
+        LOG.log(level, "lease %s/%s: %s", self._namespace, self._name, words)
+        self._fault = words
+
+    def _follow(self) -> None:
+        if self.holder not in ("", self.identity, self._followed):
+            self._followed = self.holder
+            self._following(self.holder)
 
     def _stop(self, why: str) -> None:
         self._told = False
+        self.why_not = why
         LOG.info("%s leads no longer: %s", self.identity, why)
         self._stopped()
 

@@ -97,6 +97,7 @@ class Extender:
             WebServer(options.http, pages.open, pages.pages, token=options.token) if options.http else None
         )
         self._asked_at = -BUSY_S
+        self._cap_told = False
         self._over: Final = asyncio.Event()
         self._problem: WattloomError | None = None
 
@@ -138,6 +139,7 @@ class Extender:
             return
         nodes, pods = len(self.state.nodes.objects), len(self.state.loads.by_uid)
         LOG.info("in step with the cluster: %d nodes, %d pods", nodes, pods)
+        self._look_at_cap()
         gc.collect()
         gc.freeze()  # what was read stays: looking through it again and again would make answers late
 
@@ -145,6 +147,15 @@ class Extender:
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
             self.state.loads.expire()
+            self._look_at_cap()
+
+    def _look_at_cap(self) -> None:
+        """A cap that leaves no room for any pod is told once."""
+        cap_w = self.options.cap_w
+        if cap_w is not None and not self._cap_told and (idle_w := self.state.nodes.idle_w) > cap_w:
+            self._cap_told = True
+            words = "the cap of %g W is less than the %g W that the nodes draw idle: every pod is refused"
+            LOG.warning(words, cap_w, idle_w)
 
     def _answered(self, seconds: float) -> None:
         self.seconds.observe(seconds)

@@ -17,7 +17,7 @@ import httptools
 import msgspec
 
 from wattloom.errors import InputError
-from wattloom.kubernetes.health import SHORTEST_TOKEN, parse_address
+from wattloom.kubernetes.health import SHORTEST_TOKEN, cannot_listen, parse_address
 
 
 class Verb(Protocol):
@@ -73,8 +73,7 @@ class ExtenderServer:
                 lambda: _Caller(self), self._host, self._port, ssl=self._encryption, backlog=128
             )
         except OSError as problem:
-            words = f"cannot listen at {self._host}:{self._port}: {problem.strerror or problem}"
-            raise InputError("listen", words) from None
+            raise cannot_listen("listen", self._host, self._port, problem) from None
         self._sweeping = loop.create_task(self._sweep())
 
     @property

@@ -17,6 +17,7 @@ from wattloom.kubernetes.extender_functions import Functions
 from wattloom.kubernetes.functions import define, shared_name
 from wattloom.kubernetes.objects import Pod
 from wattloom.kubernetes.pods import MOST_CPU, ended, function_of
+from wattloom.kubernetes.ran import ran_s
 from wattloom.kubernetes.requests import asked_by, held_by
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.wishes import NONE, wishes_of
@@ -111,8 +112,10 @@ class Loads:
         """Ended, or removed. One that was stopped may end as one that succeeded: it did not run to its end."""
         load = self.by_uid.get(pod.metadata.uid)
         if load is not None:
-            stopped = pod.metadata.deletion_timestamp is not None
-            self._drop(pod.metadata.uid, load, succeeded=pod.status.phase == "Succeeded" and not stopped)
+            since = load.running_since
+            seen_s = None if since is None else self._deciding.now - since
+            succeeded = pod.status.phase == "Succeeded"
+            self._drop(pod.metadata.uid, load, succeeded=succeeded, seconds=ran_s(pod, seen_s))
 
     # -- what is assumed ---------------------------------------------------------------------------------------------
 
@@ -171,14 +174,14 @@ class Loads:
         self._tell(load)
         return load
 
-    def _drop(self, uid: str, load: Load, *, succeeded: bool = False) -> None:
+    def _drop(self, uid: str, load: Load, *, succeeded: bool = False, seconds: float | None = None) -> None:
         del self.by_uid[uid]
         self._assumed.pop(uid, None)
         there = self._on_node[load.node]
         del there[uid]
         if not there:
             del self._on_node[load.node]
-        self._end(load, succeeded=succeeded)
+        self._end(load, succeeded=succeeded, seconds=seconds)
         self._functions.left(load.call.function)
 
     def _tell(self, load: Load) -> None:
@@ -188,13 +191,12 @@ class Loads:
             if self._deciding.tell(ev.TaskFound(self._deciding.now, task, load.node)):
                 load.task = task.id
 
-    def _end(self, load: Load, *, succeeded: bool = False) -> None:
+    def _end(self, load: Load, *, succeeded: bool = False, seconds: float | None = None) -> None:
         if not load.task:
             return
         now = self._deciding.now
         if succeeded:
-            since = load.running_since
-            self._deciding.tell(ev.TaskFinished(now, load.task, 1, None if since is None else now - since))
+            self._deciding.tell(ev.TaskFinished(now, load.task, 1, seconds))
         else:
             self._deciding.tell(ev.TaskFailed(now, load.task, 1, "function", "it left"))
         load.task = ""

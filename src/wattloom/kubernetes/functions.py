@@ -13,23 +13,35 @@ from wattloom.kubernetes.wishes import RUNTIME, Wishes, wishes_of
 from wattloom.scheduling import events as ev
 from wattloom.workload.function import Function, Variant
 
-_NUMBERED: Final = re.compile(r"[-.]?[0-9]+$")
+_NUMBERED: Final = re.compile(r"-[0-9]+$")
 """What tells pods apart that somebody made one by one."""
 
 
 def shared_name(function: str, pod: Pod) -> str:
-    """Pods that nobody controls are one function if only a number at the end tells them apart."""
-    return function if pod.metadata.owner_references else _NUMBERED.sub("", function) or function
+    """Pods that nobody controls are one function if only `-NUMBER` at the end tells them apart.
+
+    If they declare how long they run, only with those that declare the same: each declaration of another run time
+    would make void what was learned so far."""
+    if pod.metadata.owner_references:
+        return function
+    shared = _NUMBERED.sub("", function)
+    seconds = _declared_s(pod) if shared != function else None
+    return shared if seconds is None else f"{shared}@{seconds:.12g}s"
 
 
 def define(deciding: Deciding, name: str, pod: Pod) -> None:
     """Tell the engine of the function, if it does not know it as the pod declares it."""
     known = deciding.engine.ledger.functions.get(name)
     if RUNTIME in pod.metadata.annotations:
-        wishes = wishes_of(pod)
-        seconds = wishes.runtime_s if isinstance(wishes, Wishes) else None
+        seconds = _declared_s(pod)
         declared = Function(name, variants=(Variant(seconds={REFERENCE: seconds} if seconds else {}),))
         if declared != known:
             deciding.tell(ev.FunctionDefined(deciding.now, declared))
     elif known is None:
         deciding.tell(ev.FunctionDefined(deciding.now, Function(name)))
+
+
+def _declared_s(pod: Pod) -> float | None:
+    """How long it runs, where its owner says so."""
+    wishes = wishes_of(pod) if RUNTIME in pod.metadata.annotations else None
+    return wishes.runtime_s if isinstance(wishes, Wishes) else None

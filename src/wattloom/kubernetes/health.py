@@ -5,6 +5,7 @@ everything; from elsewhere only whether it is well, unless they bring the token.
 """
 
 import asyncio
+import errno
 import hmac
 import ssl
 from collections.abc import Awaitable, Callable
@@ -71,8 +72,7 @@ class WebServer:
                 self._serve, self._host or None, self._port, limit=MOST_BYTES, ssl=self._encryption
             )
         except OSError as problem:
-            where = f"{self._host}:{self._port}"
-            raise InputError(self._field, f"cannot listen at {where}: {problem.strerror or problem}") from None
+            raise cannot_listen(self._field, self._host, self._port, problem) from None
 
     @property
     def port(self) -> int:
@@ -123,6 +123,13 @@ class WebServer:
             return True
         expected = f"Bearer {self._token}".encode()
         return bool(self._token) and hmac.compare_digest(authorization.encode("latin-1"), expected)
+
+
+def cannot_listen(option: str, host: str, port: int, problem: OSError) -> InputError:
+    """In words: asyncio's own are long, and say nothing of the option that helps."""
+    if problem.errno == errno.EADDRINUSE:
+        return InputError(option, f"port {port} is taken by another program: --{option} HOST:PORT takes another one")
+    return InputError(option, f"cannot listen at {host}:{port}: {problem.strerror or problem}")
 
 
 def parse_address(text: str, field: str = "http") -> tuple[str, int]:

@@ -22,6 +22,7 @@ except ModuleNotFoundError as missing:
     raise MissingExtra("Kubernetes", "kubernetes") from missing
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+NO_KUBECONFIG: Final = "is no kubeconfig: no clusters, users or contexts are in it"
 PLUGIN_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 Named = TypeVar("Named", bound="_Named")
 
@@ -143,6 +144,8 @@ def from_files(paths: list[Path], context: str = "") -> Target:
     """The API server of one context, by kubeconfig files laid over each other."""
     files = [_file(path) for path in paths if path.exists() or len(paths) == 1]
     where = ", ".join(map(str, paths))
+    if not any(file.clusters or file.users or file.contexts for file in files):
+        raise InputError(where, NO_KUBECONFIG)
     chosen = context or next((file.current_context for file in files if file.current_context), "")
     if not chosen:
         raise InputError(f"{where}: current-context", f"is not set: give --context, one of {_names(files)}")
@@ -176,6 +179,8 @@ def _file(path: Path) -> File:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from None
     except yaml.YAMLError as error:
         raise InputError(str(path), f"is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(read, dict | None):
+        raise InputError(str(path), NO_KUBECONFIG)
     try:
         file = msgspec.convert(read if read is not None else {}, type=File)
     except msgspec.ValidationError as error:

@@ -17,6 +17,8 @@ from wattloom.kubernetes.reflector import HasMeta, Reflector
 LOG: Final = logging.getLogger(__name__)
 SOON_S: Final = 0.2
 """Changes that cost a look at everything are gathered this long."""
+OURS: Final = "wattloom.dev"
+INSTALL: Final = "wattloom kubernetes manifests --what crd | kubectl apply -f -"
 T = TypeVar("T", bound=HasMeta)
 
 
@@ -61,13 +63,17 @@ async def read_once(reflector: Reflector[Any]) -> None:
         if isinstance(failure, Forbidden | Unauthorized):
             raise failure
         if isinstance(failure, NotFound):
-            LOG.warning("%s are not known to this cluster: `wattloom kubernetes manifests`", reflector.resource)
+            LOG.warning("%s are not known to this cluster%s", reflector.resource, _remedy(reflector))
             return
         try:
             async with asyncio.timeout(0.1):
                 await reflector.synced.wait()
         except TimeoutError:
             continue
+
+
+def _remedy(reflector: Reflector[Any]) -> str:
+    return f": `{INSTALL}`" if reflector.resource.group == OURS else ""
 
 
 def slim_pod(pod: Pod) -> Pod:

@@ -108,6 +108,7 @@ class _Look:
     def __init__(self, deciding: Deciding) -> None:
         engine = deciding.engine
         self._ledger, self._lanes = engine.ledger, engine.queue.lanes
+        self._terms = engine.policy.terms
         self._texts: dict[tuple[int, Reason], str] = {}
 
     def news(self, name: str, entry: PodEntry) -> str | None:
@@ -126,8 +127,8 @@ class _Look:
             return None
         entry.told = f"{reason.value}{message}"
         if message:
-            return wording.unavailable(record.shape, ledger.view, reason, message)
+            return wording.unavailable(record.shape, ledger.view, reason, message, self._terms)
         words = record.shape.index, reason
         if words not in self._texts:
-            self._texts[words] = wording.unavailable(record.shape, ledger.view, reason)
+            self._texts[words] = wording.unavailable(record.shape, ledger.view, reason, terms=self._terms)
         return self._texts[words]

@@ -23,6 +23,7 @@ from wattloom.scheduling import events as ev
 LOG: Final = logging.getLogger(__name__)
 Form = Callable[[Node, str, Set[str], float | None], EngineNode]
 """What the engine is told of a node: the object, its machine, the labels that are its own, its cap."""
+SHARED: Final = ""
 REFERENCE: Final = "reference"
 """A machine of speed 1 that no node is of: run times that owners of pods declare are of it."""
 
@@ -53,6 +54,10 @@ class NodeRoll:
         """Machines of profiles so far, by what they are."""
         self._profiles = Profiles(machines=self._by_profile)
         self._given: dict[str, MachineProfile] = {}
+        self._said: dict[str, set[str]] = {}
+        """Warnings about profiles: by node those about its annotation, under SHARED those about what nodes share."""
+        self._said_before: set[str] = set()
+        """Those that were shared before profiles changed."""
         self._own = ALWAYS_OWN
         self._own_at = 0
         self._define(Machine(name=REFERENCE, arch="any", cores=1, threads=1, memory=0))
@@ -70,6 +75,12 @@ class NodeRoll:
         node = self.objects.get(name)
         return None if node is None else self._profiles.of(node)
 
+    @property
+    def idle_w(self) -> float:
+        """What nodes whose power is known draw together without any load."""
+        machines = (self._machines[each.machine] for each in self._told.values())
+        return sum(machine.watts[0][1] for machine in machines if machine.watts)
+
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def changed(self, node: Node) -> None:
@@ -83,6 +94,7 @@ class NodeRoll:
         """Nothing more goes there; it is gone for the engine once nothing is on its way there."""
         self.objects.pop(name, None)
         self.problems.pop(name, None)
+        self._said.pop(name, None)
         known = self._told.get(name)
         if known is None:
             return
@@ -152,9 +164,11 @@ class NodeRoll:
     def refresh(self) -> None:
         """Profiles have changed: look at every node again."""
         self._profiles = Profiles(self._given.values(), self._by_profile)
+        self._said_before = self._said.pop(SHARED, set())
         for name, problem in self._profiles.problems.items():
-            LOG.warning("MachineProfile %s is not used: %s", name, problem)
+            self._warn("", f"MachineProfile {name} is not used: {problem}", SHARED, self._said_before)
         self._tell_all()
+        self._said_before = set()
 
     def _tell_all(self) -> None:
         for node in self.objects.values():
@@ -164,13 +178,25 @@ class NodeRoll:
     def _found(self, node: Node) -> Found:
         name = node.metadata.name
         found = self._profiles.of(node)
-        if found.problem and self.problems.get(name) != found.problem:
-            LOG.warning("node %s counts as of unknown power: %s", name, found.problem)
         if found.problem:
             self.problems[name] = found.problem
         else:
             self.problems.pop(name, None)
+        wrong = [f"counts as of unknown power: {found.problem}"] if found.problem else []
+        before = self._said.pop(name, set())
+        for words in (*wrong, *found.odd):
+            if found.by == "annotation":
+                self._warn(f"node {name}: ", words, name, before)
+            else:
+                self._warn(f"node {name}: ", words, SHARED, self._said_before)
         return found
+
+    def _warn(self, at: str, words: str, whose: str, before: Set[str]) -> None:
+        """Once: of what nodes share, that is for all of them together."""
+        said = self._said.setdefault(whose, set())
+        if words not in said and words not in before:
+            LOG.warning("%s%s", at, words)
+        said.add(words)
 
     def _define(self, machine: Machine) -> bool:
         """Kubernetes' nodes are not sent to sleep by us: to the engine they cannot."""

@@ -174,8 +174,19 @@ class Condition(Part, frozen=True, gc=False, omit_defaults=True, rename="camel")
     reason: str = ""
 
 
+class Terminated(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class ContainerState(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    terminated: Terminated | None = None
+
+
 class ContainerStatus(Part, frozen=True, gc=False, omit_defaults=True, rename="camel"):
     name: str = ""
+    state: ContainerState = ContainerState()
+    restart_count: int = 0
     allocated_resources: Amounts | None = None
     resources: Resources | None = None
 

@@ -9,7 +9,7 @@ import msgspec
 
 from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes.errors import ApiError, Forbidden
-from wattloom.kubernetes.health import DEFAULT, SHORTEST_TOKEN
+from wattloom.kubernetes.health import DEFAULT
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
 
@@ -61,17 +61,6 @@ def usable_policy(spec: str) -> Policy:
     if "linger=" in spec.partition(":")[2]:
         raise InputError("policy", "linger= sends idle nodes to sleep, which is not done on Kubernetes: leave it out")
     return policy
-
-
-def token_in(file: Path) -> str:
-    """The token by which others may ask. A file without a usable one is a mistake, not no token."""
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError("token-file", f"{file} cannot be read: {problem}") from None
-    if len(token) < SHORTEST_TOKEN:
-        raise InputError("token-file", f"{file} has no token of at least {SHORTEST_TOKEN} letters")
-    return token
 
 
 def in_words(error: ApiError) -> WattloomError:

@@ -15,6 +15,7 @@ from wattloom.kubernetes.functions import define, shared_name
 from wattloom.kubernetes.objects import Pod
 from wattloom.kubernetes.pod_entry import At, PodEntry
 from wattloom.kubernetes.pods import ended, gates, task_id
+from wattloom.kubernetes.ran import ran_s
 from wattloom.kubernetes.templates import Templates, depends_on_world
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.wishes import RUNTIME
@@ -74,10 +75,9 @@ class PodRoll:
         """Ended, or removed. One that was stopped may end as one that succeeded: it did not run to its end."""
         entry = self.by_uid.pop(pod.metadata.uid, None)
         if entry is not None:
-            node = entry.node
-            if pod.metadata.deletion_timestamp is not None:
-                entry.running_since = None
-            self._end(entry, pod.status.phase)
+            node, since = entry.node, entry.running_since
+            seen_s = None if since is None else self._deciding.now - since
+            self._end(entry, pod.status.phase, ran_s(pod, seen_s))
             self._sensitive.discard(entry)
             entry.pod = None
             if node:
@@ -298,16 +298,13 @@ class PodRoll:
         if entry.pod is not None and not entry.unwanted:  # it may have changed meanwhile
             self._seen_waiting(entry.pod, entry)
 
-    def _end(self, entry: PodEntry, phase: str) -> None:
+    def _end(self, entry: PodEntry, phase: str, seconds: float | None = None) -> None:
         now = self._deciding.now
         if entry.at is At.QUEUED:
             self._tell(ev.CancelRequested(now, self._name(entry)))
         elif entry.at in (At.BINDING, At.ON_NODE):
             if phase == "Succeeded":
-                since = entry.running_since
-                self._tell(
-                    ev.TaskFinished(now, self._name(entry), entry.attempt, None if since is None else now - since)
-                )
+                self._tell(ev.TaskFinished(now, self._name(entry), entry.attempt, seconds))
             else:
                 message = "it failed" if phase == "Failed" else "it was deleted"
                 self._tell(ev.TaskFailed(now, self._name(entry), entry.attempt, "function", message))

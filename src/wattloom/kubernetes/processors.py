@@ -44,7 +44,7 @@ def by_processor(node: Node) -> MachineProfile | None:
     model = model_of(node)
     if not model:
         return None
-    threads, labels = _cpus(node), node.metadata.labels
+    threads, labels = cpus_of(node) or 1, node.metadata.labels
     siblings = labels.get(f"{FEATURES}cpu-hardware_multithreading") == "true" and threads % 2 == 0
     cores = threads // 2 if siblings else threads
     bare = MachineProfile(
@@ -67,9 +67,19 @@ def model_of(node: Node) -> str:
     return FAMILY_MODELS.get((numbers[0], numbers[1], numbers[2]), "")
 
 
+def unknown_model(node: Node) -> str:
+    """Where and as what a processor is named that nothing is known of. Empty: nobody names one."""
+    meta = node.metadata
+    for where, given in (("annotations", meta.annotations), ("labels", meta.labels)):
+        if told := given.get(CPU_MODEL):
+            words = f"no figures are known of a processor {told!r}, so the power of its nodes is unknown"
+            return f"metadata.{where}[{CPU_MODEL}]: {words}"
+    return ""
+
+
 def unknown_machine(node: Node) -> MachineProfile:
     """A machine of that size without a power curve."""
-    threads, arch = _cpus(node), arch_of(node)
+    threads, arch = cpus_of(node) or 1, arch_of(node)
     return MachineProfile(name=f"unknown-{arch}-{threads}", arch=arch, cores=threads, threads=threads, memory=0)
 
 
@@ -101,9 +111,10 @@ def _sockets(model: str, cores: int) -> int:
     return max(1, round(cores / size))
 
 
-def _cpus(node: Node) -> int:
-    capacity = node.status.capacity.get("cpu") or node.status.allocatable.get("cpu") or "1"
-    return max(1, nanos(capacity) // NANO)
+def cpus_of(node: Node) -> int | None:
+    """None: the node does not say."""
+    capacity = node.status.capacity.get("cpu") or node.status.allocatable.get("cpu")
+    return max(1, nanos(capacity) // NANO) if capacity else None
 
 
 def arch_of(node: Node) -> str:

@@ -68,6 +68,11 @@ class Aims:
         return None if best is None else best.profile
 
 
+def named_node(profile: objects.MachineProfile) -> str:
+    """The one node it is for. Empty: it names none."""
+    return read(bytes(profile.spec), _Aim).node_name
+
+
 def read(text: bytes, form: type[Read]) -> Read:
     try:
         return msgspec.json.decode(text, type=form)

@@ -2,9 +2,10 @@
 
 Owns the order of the sources: a `MachineProfile` object, the node's annotation, the catalogue by its processor. Where
 a source is there but wrong, the node is of unknown power, and the problem is told; the next source is not tried, so
-that a mistake cannot make a node look cheap.
+that a mistake cannot make a node look cheap. What is strange and still can be used is told too.
 """
 
+import re
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, Literal
@@ -16,7 +17,14 @@ from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
 from wattloom.kubernetes import objects
-from wattloom.kubernetes.processors import ARCHITECTURES, arch_of, by_processor, unknown_machine
+from wattloom.kubernetes.processors import (
+    ARCHITECTURES,
+    arch_of,
+    by_processor,
+    cpus_of,
+    unknown_machine,
+    unknown_model,
+)
 from wattloom.kubernetes.profile_aims import Aims, read
 
 ANNOTATION: Final = "wattloom.dev/machine-profile"
@@ -55,6 +63,10 @@ class ProfileSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
     """A limit on the draw of each such node."""
 
 
+AS_WRITTEN: Final = dict(zip(ProfileSpec.__struct_fields__, ProfileSpec.__struct_encode_fields__, strict=True))
+"""By our names of fields, those in an object."""
+
+
 class Found(msgspec.Struct, frozen=True):
     """The machine a node is taken for."""
 
@@ -63,6 +75,8 @@ class Found(msgspec.Struct, frozen=True):
     cap_w: float | None = None
     problem: str = ""
     """What is wrong with the source there is. Empty: nothing."""
+    odd: tuple[str, ...] = ()
+    """What can hardly be meant, and is done nevertheless."""
 
 
 class Profiles:
@@ -76,8 +90,8 @@ class Profiles:
         """By name: profiles of which not even the nodes they are for can be read."""
         self._aims: Final = Aims()
         self._machines: Final = machines if machines is not None else {}
-        self._known: dict[tuple[str, str], Found] = {}
-        """What was found before, by profile and architecture: many nodes may be of one."""
+        self._known: dict[tuple[str, str, int | None], Found] = {}
+        """What was found before, by profile, architecture and number of CPUs: many nodes may be of one."""
         for each in sorted(given, key=lambda one: one.metadata.name):
             try:
                 self._aims.add(each)
@@ -93,16 +107,20 @@ class Profiles:
         if annotation is not None:
             return _found(node, annotation.encode(), "", "annotation", f"metadata.annotations[{ANNOTATION}]")
         machine = by_processor(node)
-        return Found(unknown_machine(node), "nothing") if machine is None else Found(machine, "processor")
+        if machine is not None:
+            return Found(machine, "processor")
+        told = unknown_model(node)
+        return Found(unknown_machine(node), "nothing", odd=(told,) if told else ())
 
     def _by_object(self, node: objects.Node, chosen: objects.MachineProfile) -> Found:
         name = chosen.metadata.name
-        known = self._known.get((name, arch_of(node)))
+        like = name, arch_of(node), cpus_of(node)
+        known = self._known.get(like)
         if known is not None:
             return known
         found = _found(node, bytes(chosen.spec), name, "object", f"MachineProfile {name}: spec")
         if not found.problem:
-            found = self._known[name, arch_of(node)] = self._shared(found)
+            found = self._known[like] = self._shared(found)
         return found
 
     def _shared(self, found: Found) -> Found:
@@ -149,16 +167,32 @@ def published(
 
 def _found(node: objects.Node, text: bytes, name: str, by: Literal["object", "annotation"], field: str) -> Found:
     try:
-        return _machine(node, read(text, ProfileSpec), name, by)
+        found = _machine(node, read(text, ProfileSpec), name, by)
     except InputError as error:
-        path = f"{field}{_as_written(error.field)}"
-        return Found(unknown_machine(node), by, problem=f"{path}: {error.problem}")
+        return Found(unknown_machine(node), by, problem=_as_written(f"{field}{error.field}: {error.problem}", field))
+    odd = tuple(f"{field}{each}" for each in _odd(found, cpus_of(node)))
+    return msgspec.structs.replace(found, odd=odd) if odd else found
 
 
-def _as_written(field: str) -> str:
-    """`.cores_watts` is `.coresWatts` in an object."""
-    first, *rest = field.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+def _as_written(words: str, field: str) -> str:
+    """`.cores_watts` is `.coresWatts` in an object. What comes before, in `field`, was not written by us."""
+    return field + re.sub(r"\b[a-z]+(_[a-z]+)+\b", lambda each: AS_WRITTEN.get(each[0], each[0]), words[len(field) :])
+
+
+def _odd(found: Found, cpus: int | None) -> list[str]:
+    """What can hardly be meant, by field. The same words for all nodes of that size, so that they are said once."""
+    machine, odd = found.machine, []
+    if not machine.watts:
+        odd.append(": has neither coresWatts nor loadWatts, so the power of its nodes is unknown")
+    idle_w = machine.watts[0][1] if machine.watts else 0.0
+    for name, limit_w in (("capW", found.cap_w), ("tdpW", machine.tdp_w)):
+        if limit_w is not None and limit_w < idle_w:
+            odd.append(f".{name}: {limit_w:g} W are less than the {idle_w:g} W of an idle node")
+    if cpus is not None and cpus < machine.cores:
+        odd.append(f".cores: {machine.cores} are more than the {cpus} CPUs of a node")
+    if cpus is not None and cpus > machine.threads:
+        odd.append(f".threads: {machine.threads} are fewer than the {cpus} CPUs of a node")
+    return odd
 
 
 def _refuse_absurd(spec: ProfileSpec) -> None:
@@ -205,4 +239,8 @@ def _machine(node: objects.Node, spec: ProfileSpec, name: str, by: Literal["obje
         source=spec.source,
     )
     digest = sha256(msgspec.json.encode(entry)).hexdigest()[:6]
-    return Found(entry.profile(f"{name or 'annotated'}-{digest}", ""), by, spec.cap_w)
+    machine = entry.profile(f"{name or 'annotated'}-{digest}", "")
+    if machine.watts and machine.watts[-1][0] < machine.cores:
+        ends = f"ends at {machine.watts[-1][0]:g} of {machine.cores} cores"
+        raise InputError(".cores_watts", f"{ends}: a curve goes from 0 to all of them")
+    return Found(machine, by, spec.cap_w)

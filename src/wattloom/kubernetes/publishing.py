@@ -3,17 +3,18 @@
 Owns these two writes and what can be said against them beforehand. What stands in a profile is `profiles`' business.
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
-from wattloom.kubernetes import kinds
+from wattloom.kubernetes import kinds, objects
 from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.errors import NotFound
-from wattloom.kubernetes.objects import Node
-from wattloom.kubernetes.processors import unknown_machine
+from wattloom.kubernetes.errors import Forbidden, NotFound
+from wattloom.kubernetes.processors import arch_of, cpus_of
+from wattloom.kubernetes.profile_aims import Aims, named_node
 from wattloom.kubernetes.profiles import ANNOTATION, published
 
 OWNER: Final = "wattloom"
@@ -45,14 +46,19 @@ async def publish(
         del spec["nodeName"]
         text = msgspec.json.encode(spec).decode()
         await api.patch(kinds.NODES, {"metadata": {"annotations": {ANNOTATION: text}}}, node)
+        await _remove_object(api, found)
         where = f"annotation {ANNOTATION} of node {node}"
     else:
         await _object(api, body, node)
         where = f"MachineProfile {node}"
-    return Published(node, where, _odd(found, machine), spec)
+    other = await _counting(api, found)
+    odd = _odd(found, machine, cap_w)
+    if other is not None and (as_annotation or other.metadata.name != node):
+        odd.append(f"MachineProfile {other.metadata.name} is for this node too and counts instead")
+    return Published(node, where, "; ".join(odd), spec)
 
 
-async def _node(api: Api, name: str) -> Node:
+async def _node(api: Api, name: str) -> objects.Node:
     try:
         return await api.get(kinds.NODES, name)
     except NotFound:
@@ -69,10 +75,37 @@ async def _object(api: Api, body: dict[str, Any], name: str) -> None:
         ) from None
 
 
-def _odd(node: Node, machine: MachineProfile) -> str:
-    there = unknown_machine(node)
-    if there.arch != machine.arch:
-        return f"the profile is of {machine.arch}, the node of {there.arch}"
-    if there.threads > machine.threads:
-        return f"the node has {there.threads} CPUs, the machine that was profiled {machine.threads}"
-    return ""
+async def _remove_object(api: Api, node: objects.Node) -> None:
+    """The one that we publish for this node. One with its name that is for others too is not it any more."""
+    name = node.metadata.name
+    with suppress(NotFound, Forbidden, InputError):  # if it is left it counts, which is told
+        there = await api.get(kinds.PROFILES, name)
+        if named_node(there) == name:
+            await api.delete(kinds.PROFILES, name, uid=there.metadata.uid)
+
+
+async def _counting(api: Api, node: objects.Node) -> objects.MachineProfile | None:
+    """The object that counts for the node. None: there is none, or we may not see them."""
+    try:
+        there = await api.list(kinds.PROFILES)
+    except (NotFound, Forbidden):
+        return None
+    aims = Aims()
+    for each in sorted(there.items, key=lambda one: one.metadata.name):
+        with suppress(InputError):  # nobody's, as the scheduler says
+            aims.add(each)
+    return aims.at(node)
+
+
+def _odd(node: objects.Node, machine: MachineProfile, cap_w: float | None) -> list[str]:
+    arch, cpus, odd = arch_of(node), cpus_of(node), []
+    if arch != machine.arch:
+        odd.append(f"the profile is of {machine.arch}, the node of {arch}")
+    if cpus is not None and not machine.cores <= cpus <= machine.threads:
+        size = f"{machine.cores} cores with {machine.threads} threads"
+        odd.append(f"the node has {cpus} CPUs, the machine that was profiled {size}")
+    if machine.provenance != "measured":
+        odd.append(f"its watts are {machine.provenance}, not measured")
+    if cap_w is not None and machine.watts and cap_w < machine.watts[0][1]:
+        odd.append(f"the cap of {cap_w:g} W is less than the {round(machine.watts[0][1], 1):g} W that it draws idle")
+    return odd

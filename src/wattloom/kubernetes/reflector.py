@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakSet
 
 from wattloom.kubernetes.api import PAGE, Api, Watch
 from wattloom.kubernetes.backoff import Backoff
@@ -73,6 +74,33 @@ class Counts:
         self.lists = self.restarts = self.expired = self.failures = self.unreadable = 0
 
 
+class Outage:
+    """That an API server is not heard, said once for all that listen to it, and once more when it is heard again."""
+
+    def __init__(self) -> None:
+        self._said = False
+        self._deaf: Final[WeakSet[Reflector[Any]]] = WeakSet()
+
+    def begins(self, reflector: "Reflector[Any]", error: ApiError) -> None:
+        news = not self._said and reflector not in self._deaf
+        level = logging.WARNING if news else logging.DEBUG
+        LOG.log(level, "the API server is not heard: %s: %s", reflector.resource, error)
+        self._said = self._said or news
+        self._deaf.add(reflector)
+
+    def ends(self, reflector: "Reflector[Any]") -> None:
+        if reflector in self._deaf:
+            self._deaf.discard(reflector)
+            LOG.log(
+                logging.INFO if self._said else logging.DEBUG, "the API server is heard again: %s", reflector.resource
+            )
+            self._said = False
+
+
+_OUTAGES: Final[WeakKeyDictionary[Api, Outage]] = WeakKeyDictionary()
+"""For each client, as long as there is one."""
+
+
 class Reflector(Generic[T]):
     """`run` until cancelled; `synced` is set once the first list has been told whole.
 
@@ -110,6 +138,9 @@ class Reflector(Generic[T]):
         self._backoff = backoff or Backoff()
         self._known: dict[Key, T] = {}
         self._version = ""
+        self._outage: Final = _OUTAGES.setdefault(api, Outage())
+        self._complained = ""
+        """Of what, in its own name, since it was last in step."""
         self._failing_since: float | None = None
         self._open_since: float | None = None
         """While a watch is open."""
@@ -143,18 +174,27 @@ class Reflector(Generic[T]):
         self.counts.restarts += 1
         if isinstance(error, Gone):
             self.counts.expired += 1
-            LOG.info("%s: %s: listing again", self.resource, error.message)
+            LOG.debug("%s: %s: listing again", self.resource, error.message)
             if not self._backoff.times:
                 self._backoff.times = 1
                 return
         else:
             self.counts.failures += 1
-            if self.failure is None or str(self.failure) != str(error):
-                LOG.warning("%s: %s", self.resource, error)
+            self._complain(error)
             self.failure = error
             if self._failing_since is None:
                 self._failing_since = monotonic()
         await self._backoff.wait()
+
+    def _complain(self, error: ApiError) -> None:
+        """Of each thing once. That the server is not heard is no matter of this kind of object."""
+        if isinstance(error, Unreachable):
+            self._outage.begins(self, error)
+            return
+        self._outage.ends(self)
+        if self._complained != str(error):
+            self._complained = str(error)
+            LOG.warning("%s: %s", self.resource, error)
 
     async def _list(self) -> None:
         seen: set[Key] = set()
@@ -183,9 +223,11 @@ class Reflector(Generic[T]):
             self.resource, self._version, self._namespace, labels=self._labels, fields=self._fields.watched
         ) as watch:
             self._open_since = monotonic()
+            heard = asyncio.get_running_loop().call_later(BRIEF_S, self._outage.ends, self)
             try:
                 said = await self._hear(watch)
             finally:
+                heard.cancel()
                 if monotonic() - self._open_since >= BRIEF_S:
                     self._failing_since = None
                 self._open_since = None
@@ -204,7 +246,9 @@ class Reflector(Generic[T]):
         return said
 
     def _well(self) -> None:
-        if self.failure is not None:
+        self._outage.ends(self)
+        if self._complained:
+            self._complained = ""
             LOG.info("%s: in step again", self.resource)
         self.failure = self._failing_since = None
         self._backoff.reset()
@@ -245,24 +289,29 @@ class Reflector(Generic[T]):
         try:
             self._listener.changed(object, old)
         except Exception:
-            LOG.exception("%s %s/%s: what was made of a change failed", self.resource, *key)
+            LOG.exception("%s %s: what was made of a change failed", self.resource, _named(*key))
 
     def _drop(self, object: T) -> None:
         try:
             self._listener.deleted(object)
         except Exception:
-            LOG.exception("%s %s/%s: what was made of a deletion failed", self.resource, *_key(object))
+            LOG.exception("%s %s: what was made of a deletion failed", self.resource, _named(*_key(object)))
 
     def _broken(self, broken: Unreadable) -> None:
         meta = broken.metadata
         self._version = meta.resource_version if self._version else ""
         self.counts.unreadable += 1
-        LOG.warning("%s %s/%s cannot be read: %s", self.resource, meta.namespace, meta.name, broken.problem)
+        name = _named(meta.namespace, meta.name)
+        LOG.warning("%s %s cannot be read: %s", self.resource, name, broken.problem)
         try:
             self._listener.unreadable(broken)
         except Exception:
-            LOG.exception("%s %s/%s: what was made of it failed", self.resource, meta.namespace, meta.name)
+            LOG.exception("%s %s: what was made of it failed", self.resource, name)
 
 
 def _key(object: HasMeta) -> Key:
     return object.metadata.namespace, object.metadata.name
+
+
+def _named(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name

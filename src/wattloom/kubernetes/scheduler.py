@@ -130,6 +130,7 @@ class Scheduler:
                 self.log.close()
         if self._problem is not None:
             raise self._problem
+        LOG.info("%s has ended", self.identity)
 
     def stop(self) -> None:
         """Finish what is under way and end."""
@@ -171,6 +172,8 @@ class Scheduler:
         LOG.info("in step with the cluster: %d nodes, %d pods", nodes, pods)
         if self.election is None or self.election.leading:
             self._lead()
+        elif self.election.holder not in ("", self.identity):
+            self._stands_by(self.election.holder)
 
     async def _finish(self, election: asyncio.Task[None] | None) -> None:
         """Bindings first, then the lease, so that another can go on, then what is still to be told."""
@@ -216,18 +219,24 @@ class Scheduler:
             retry_s=options.retry_s,
             started=self._elected,
             stopped=self._unseated,
+            following=self._stands_by,
         )
 
     def _elected(self) -> None:
         if self.state.synced:
             self._lead()
 
+    def _stands_by(self, leader: str) -> None:
+        if self.state.synced and not self._over.is_set():
+            LOG.info("%s stands by; %s leads", self.identity, leader)
+
     def _unseated(self) -> None:
         """Whatever was decided and not sent yet is not sent any more."""
         if not self._over.is_set():
             self.deciding_now = False
             self.intake.close()
-            self._end(LeaseLost(f"the lease {self.options.lease_name} is lost: another replica leads now, or will"))
+            why = self.election.why_not if self.election is not None else ""
+            self._end(LeaseLost(f"the lease {self.options.lease_name} is lost: {why}"))
 
     def _lead(self) -> None:
         self.deciding_now = True

@@ -42,7 +42,11 @@ class Templates:
         if _looks_at_namespaces(spec.affinity):
             return found_of(pod, self._world)
         asks = (spec.containers, spec.init_containers, spec.overhead, spec.resources, spec.priority, spec.affinity)
-        has = (status.container_statuses, status.init_container_statuses, status.allocated_resources, status.resources)
+        containers = [
+            (each.name, each.allocated_resources, each.resources)
+            for each in (*status.container_statuses, *status.init_container_statuses)
+        ]
+        has = (containers, status.allocated_resources, status.resources)
         key = b"f" + self._encode((meta.namespace, asks, has, status.conditions, meta.labels, meta.annotations))
         known = self._known.get(key)
         if known is None:

@@ -29,12 +29,15 @@ class Unsupported(msgspec.Struct, frozen=True):
     field: str
     why: str
     passing: bool = False
-    """Whether it can pass by itself, as with a claim that is not bound yet. Otherwise another scheduler is needed."""
+    """Whether it can pass by itself, as with a claim that is not bound yet."""
+    mistake: bool = False
+    """Whether its owner has to correct it. If it is neither this nor passing, another scheduler is needed."""
 
     @property
     def message(self) -> str:
         """For an event on the pod."""
-        return f"{self.field}: {self.why}" if self.passing else f"{self.field}: {self.why}; {INSTEAD}"
+        words = f"{self.field}: {self.why}"
+        return words if self.passing or self.mistake else f"{words}; {INSTEAD}"
 
 
 def unsupported(pod: Pod) -> Unsupported | None:

@@ -59,5 +59,5 @@ def _number(name: str, text: str) -> float | Unsupported:
     except ValueError:
         number = inf
     if not isfinite(number) or not least <= number <= most:
-        return Unsupported(f"metadata.annotations[{name}]", f"must be {wanted}, not {text!r}", passing=True)
+        return Unsupported(f"metadata.annotations[{name}]", f"must be {wanted}, not {text!r}", mistake=True)
     return number

@@ -7,15 +7,18 @@ them. Looks at the engine's view and changes nothing.
 from collections import Counter
 from typing import Final
 
+from wattloom.cluster.fit import Terms
 from wattloom.cluster.reasons import Reason
-from wattloom.cluster.site import Site
 from wattloom.policies.view import View
 from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.runtimes import ENOUGH_SAMPLES
+from wattloom.scheduling.explanation import SHORT_OF, lacking
 from wattloom.scheduling.instructions import Place
 from wattloom.scheduling.state import TaskRecord
 from wattloom.workload.shape import Shape
 
 UNDECIDED: Final = "node(s) had room"
+IN_FULL: Final = Terms()
 
 PHRASES: Final = {
     Reason.ARCHITECTURE: "node(s) of another architecture",
@@ -67,33 +70,35 @@ def _forecast(outlook: Outlook | None) -> str:
     if not watts:
         return "forecast: watts unknown (the node has no machine profile)"
     if outlook.alone == 0.0:
-        return f"forecast: {watts} (joules unknown: annotate wattloom.dev/runtime-seconds, or let it run once)"
+        known = f"annotate wattloom.dev/runtime-seconds, or let it run {ENOUGH_SAMPLES} times"
+        return f"forecast: {watts} (joules unknown: {known})"
     return f"forecast: {watts} for {_figure(outlook.seconds)} s, {_figure(outlook.joules)} J"
 
 
-def unavailable(shape: Shape, view: View, reason: Reason, message: str = "") -> str:
-    """Why no node takes a pod of this shape, counted by reason, in kube-scheduler's manner."""
+def unavailable(shape: Shape, view: View, reason: Reason, message: str = "", terms: Terms = IN_FULL) -> str:
+    """Why no node takes a pod of this shape, counted by reason, in kube-scheduler's manner. `terms`: the policy's."""
     if reason in WAITS:
         return f"{WAITS[reason]}{f': {message}' if message else ''} ({reason.value})"
     total = len(view.nodes())
     if not total:
         return "no nodes available to schedule pods"
-    told = ", ".join(f"{count} {phrase}" for phrase, count in sorted(_against(shape, view).items()))
+    told = ", ".join(f"{count} {phrase}" for phrase, count in sorted(_against(shape, view, terms).items()))
     return f"0/{total} nodes are available: {told}{f'; {message}' if message else ''}."
 
 
-def _against(shape: Shape, view: View) -> Counter[str]:
-    """Nodes by what is held against them. Sites speak for all their nodes, but for rules that look at single ones."""
+def _against(shape: Shape, view: View, terms: Terms) -> Counter[str]:
+    """Nodes by what is held against them. Sites speak for all their nodes, but for rules that look at single ones.
+    As with kube-scheduler, a node counts for each resource that it has too little of."""
     counts: Counter[str] = Counter()
     with_room: set[int] = set()
     for site in view.sites():
         verdict = view.outlook(shape, site)
         if isinstance(verdict, Outlook):
             with_room.add(site.serial)
-        elif verdict in (Reason.RESOURCE, Reason.NO_SUCH_RESOURCE):
-            counts[_lacking(shape, site)] += site.count
-        else:
-            counts[PHRASES.get(verdict, verdict.value)] += site.count
+            continue
+        short_of = lacking(shape, site, terms) if verdict in SHORT_OF else ()
+        for phrase in map(_insufficient, short_of) if short_of else (PHRASES.get(verdict, verdict.value),):
+            counts[phrase] += site.count
     if with_room:
         for node in view.nodes().values():
             if node.site is not None and node.site.serial in with_room:
@@ -102,13 +107,8 @@ def _against(shape: Shape, view: View) -> Counter[str]:
     return counts
 
 
-def _lacking(shape: Shape, site: Site) -> str:
-    """Which of the counted resources, as kube-scheduler says it."""
-    taken = dict(zip(site.cls.resources, site.resources, strict=True))
-    for name, amount in shape.resources:
-        if amount > site.cls.resources.get(name, 0) - taken.get(name, 0):
-            return "Too many pods" if name == "pods" else f"Insufficient {name}"
-    return "Insufficient resources"
+def _insufficient(name: str) -> str:
+    return "Too many pods" if name == "pods" else f"Insufficient {name}"
 
 
 def _figure(value: float) -> str:

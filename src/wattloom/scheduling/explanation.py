@@ -4,8 +4,13 @@ Owns the explanation. It costs nothing while scheduling: it is worked out from t
 replaying the log up to the decision, by the same code that decided.
 """
 
+from math import inf
+from typing import Final
+
 import msgspec
 
+from wattloom.cluster.fit import Terms, guaranteed
+from wattloom.cluster.index import Rank
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
@@ -14,6 +19,12 @@ from wattloom.policies.protocol import Policy, RankingPolicy, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.units import MILLI
+from wattloom.workload.shape import Shape
+
+UNKNOWN: Final = (Reason.RUNTIME_UNKNOWN, Reason.POWER_UNKNOWN)
+EVEN_WHEN_EMPTY: Final = (Reason.TOO_SMALL, Reason.NO_SUCH_RESOURCE)
+SHORT_OF: Final = (*EVEN_WHEN_EMPTY, Reason.CPU, Reason.MEMORY, Reason.RESOURCE)
+"""Refusals for want of something that is counted."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -31,6 +42,10 @@ class Candidate(msgspec.Struct, frozen=True):
     cost: float | None = None
     variant: str = ""
     forecast: Forecast | Unknown | None = None
+    watts: float | None = None
+    """How much more a node would draw, if that is known: also where the run time is not."""
+    lacks: tuple[str, ...] = ()
+    """What there is too little of, by name: `cpu`, `memory`, a counted resource, a kind of device."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -62,7 +77,7 @@ def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
         policy.name,
         node,
         reason,
-        _verdicts(found, node, view, policy),
+        _verdicts(ask.shape, found, node, view, policy),
         policy.measure,
     )
 
@@ -83,21 +98,74 @@ def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason]:
     return (answer.node, Reason.TAKEN) if reason is None else (None, reason)
 
 
-def _verdicts(found: list[tuple[Site, Candidate]], node: str | None, view: View, policy: Policy) -> list[Candidate]:
+def lacking(shape: Shape, site: Site, terms: Terms, *, empty: bool = False) -> tuple[str, ...]:
+    """All that nodes of the site have too little of for the shape now, or even when `empty`, by name."""
+    cls, cpu = site.cls, guaranteed(shape, terms)
+    found: list[str] = []
+    if cpu and cpu > cls.cpu - (0 if empty else site.allocated):
+        found.append("cpu")
+    if shape.memory and shape.memory > cls.memory - (0 if empty else site.memory):
+        found.append("memory")
+    for name, amount in shape.resources:
+        position = cls.position_of.get(name, -1)
+        taken = 0 if empty or position < 0 else site.resources[position]
+        if amount > cls.resources.get(name, 0) - taken:
+            found.append(name)
+    there = dict(cls.devices)
+    for kind, share in shape.devices[shape.variants[0].name].items():
+        if share > there.get(kind, 0) * MILLI:
+            found.append(kind)
+    return tuple(found)
+
+
+def _verdicts(
+    shape: Shape, found: list[tuple[Site, Candidate]], node: str | None, view: View, policy: Policy
+) -> list[Candidate]:
     """The taken site says so, and its equals that they came second."""
     state = view.nodes().get(node) if node is not None else None
     here = [candidate for site, candidate in found if state is not None and state.site is site]
     best = next((candidate for candidate in here if candidate.forecast is not None), None)
     equal = Reason.TIE if _goes_by_cost(found, policy) else None
     result: list[Candidate] = []
-    for _, candidate in found:
+    for site, candidate in found:
+        reason = candidate.reason
         if candidate is best:
-            result.append(msgspec.structs.replace(candidate, reason=Reason.TAKEN))
-        elif best is not None and candidate.reason == Reason.DEARER and candidate.cost == best.cost:
-            result.append(msgspec.structs.replace(candidate, reason=equal))
-        else:
-            result.append(candidate)
+            reason = Reason.TAKEN
+        elif best is None or state is None or state.site is None:
+            pass
+        elif reason == Reason.DEARER and candidate.cost == best.cost:
+            reason = equal
+        elif _without_a_figure(best) and _without_a_figure(candidate):
+            ranks = _rank(shape, site, view, policy), _rank(shape, state.site, view, policy)
+            reason = _among_unknown(candidate, best, *ranks)
+        result.append(candidate if reason == candidate.reason else msgspec.structs.replace(candidate, reason=reason))
     return result
+
+
+def _without_a_figure(candidate: Candidate) -> bool:
+    """It has room, and the policy has no cost for it because a figure is missing."""
+    return candidate.forecast is not None and candidate.cost is None and candidate.reason in UNKNOWN
+
+
+def _rank(shape: Shape, site: Site, view: View, policy: Policy) -> Rank | None:
+    """By which a policy that ranks has chosen; None: it does not tell."""
+    rank = getattr(policy, "rank", None)
+    try:
+        found: Rank | None = rank(shape, site, view) if rank is not None else None
+    except Exception:  # as above
+        return None
+    return found
+
+
+def _among_unknown(candidate: Candidate, best: Candidate, rank: Rank | None, least: Rank | None) -> Reason | None:
+    """What decided where the place that was taken lacks a figure too: the policy's second key."""
+    if rank is None or least is None or rank[0] != least[0]:
+        return candidate.reason
+    if best.watts is None or least[1] != best.watts or rank[1] == least[1]:
+        return Reason.TIE
+    if candidate.watts is None:
+        return Reason.POWER_UNKNOWN if rank[1] == inf else Reason.TIE
+    return Reason.MORE_WATTS if rank[1] == candidate.watts else Reason.TIE
 
 
 def _goes_by_cost(found: list[tuple[Site, Candidate]], policy: Policy) -> bool:
@@ -136,8 +204,10 @@ def _parts(site: Site, verdicts: list[tuple[Reason, int]]) -> list[tuple[Reason 
 def _candidate(
     ask: Ask, site: Site, count: int, first: str, outlook: Outlook | Reason, view: View, policy: Policy
 ) -> Candidate:
-    reason, cost, variant, forecast = Reason.DEARER, None, "", None
+    reason, cost, variant, forecast, watts = Reason.DEARER, None, "", None, None
+    lacks: tuple[str, ...] = ()
     if isinstance(outlook, Outlook):
+        watts = outlook.watts if outlook.knows_power else None
         variant, forecast = outlook.variant.name, outlook.forecast
         verdict = _judge(ask, site, outlook, view, policy)
         if isinstance(verdict, Reason):
@@ -148,6 +218,8 @@ def _candidate(
             cost = float(verdict)
     else:
         reason = outlook
+        if reason in SHORT_OF:
+            lacks = lacking(ask.shape, site, policy.terms, empty=reason in EVEN_WHEN_EMPTY)
     return Candidate(
         machine=site.cls.machine.name,
         nodes=count,
@@ -159,6 +231,8 @@ def _candidate(
         cost=cost,
         variant=variant,
         forecast=forecast,
+        watts=watts,
+        lacks=lacks,
     )
 
 
@@ -173,4 +247,5 @@ def _order(item: tuple[Site, Candidate]) -> tuple[int, float, str]:
     candidate = item[1]
     if candidate.cost is not None:
         return 0, candidate.cost, candidate.first
-    return (1 if candidate.forecast is not None else 2), 0.0, candidate.first
+    watts = inf if candidate.watts is None else candidate.watts
+    return (1 if candidate.forecast is not None else 2), watts, candidate.first

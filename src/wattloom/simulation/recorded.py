@@ -37,6 +37,8 @@ class Recorded:
         self._machine_of: dict[str, str] = {}
         self._present: set[str] = set()
         """Machines that ever were here."""
+        self._used: set[str] = set()
+        """Machines on which tasks ran."""
         self._lost: set[str] = set()
         self._ran: dict[str, tuple[str, str]] = {}
         """Build and machine of each task's last placement."""
@@ -125,14 +127,17 @@ class Recorded:
         self._placed_by_others += 1
         if event.task.id not in self.tasks:
             self._submitted(event.task, time)
-        variant = self.functions[event.task.function].variants[0].name
-        self._ran[event.task.id] = (variant, self._machine_of[event.node])
-        self._means = None
+        self._runs(event.task.id, self.functions[event.task.function].variants[0].name, event.node)
 
     def instruction(self, instruction: AnyInstruction) -> None:
         if isinstance(instruction, Place):
-            self._ran[instruction.task] = (instruction.variant, self._machine_of[instruction.node])
-            self._means = None
+            self._runs(instruction.task, instruction.variant, instruction.node)
+
+    def _runs(self, task: str, variant: str, node: str) -> None:
+        machine = self._machine_of[node]
+        self._ran[task] = (variant, machine)
+        self._used.add(machine)
+        self._means = None
 
     def cpu_of(self, task: str) -> int:
         """Millicores the task keeps busy."""
@@ -234,10 +239,16 @@ class Recorded:
         carried = sum(key[2] not in variant.seconds and key not in seen for key, variant in self._pairs())
         if carried:
             notes.append(f"{_count(carried, 'run time')} carried over from other machines by their speeds")
-        unknown = [profile.name for profile in self.machines.values() if not Machine(profile).knows_power]
+        counting = self._that_count()
+        unknown = [name for name, each in self.machines.items() if name in counting and not Machine(each).knows_power]
         if unknown:
             notes.append(f"no power curve for {', '.join(unknown)}: their joules are missing")
         return notes
+
+    def _that_count(self) -> set[str]:
+        """Machines that something ran on, and those of nodes that are here in the simulation, which draw when idle."""
+        joining = [happening.node for happening in self.happenings if isinstance(happening, ev.NodeJoined)]
+        return self._used | {node.machine for node in (*self.nodes.values(), *joining)}
 
     def _not_repeated(self) -> list[str]:
         """What befell the run that the simulation leaves out."""

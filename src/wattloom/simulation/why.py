@@ -21,6 +21,9 @@ from wattloom.scheduling.log import Log
 from wattloom.scheduling.state import Stage, TaskRecord
 from wattloom.simulation.fold import Fold, Progress
 
+SINCE: Final = {"kubernetes": "the scheduler's start"}
+"""By backend: what the times of a log count from, where that is not the beginning of the run."""
+
 
 class Told(msgspec.Struct, frozen=True):
     """An instruction on the task, as recorded."""
@@ -53,16 +56,23 @@ class Why(msgspec.Struct, frozen=True):
     """What was recorded of the task."""
     waiting: Waiting | None
     """None: it has a place, or has ended."""
+    found_on: str = ""
+    """The node that it was found on, if that was not decided in the log: it was before the log began, or elsewhere."""
+    aside: str = ""
+    """Why nobody decides on it now, in words: it was not given to the engine."""
+    since: str = ""
+    """What times count from; empty: the beginning of the run."""
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` prints it."""
+        """As `--json` prints it: what there is not to say of every task is left out where it is not said."""
+        more = {"found_on": self.found_on, "aside": self.aside, "since": self.since}
         return {
             "task": self.task,
             "same_decisions": self.same_decisions,
             "decisions": [msgspec.to_builtins(explanation) for explanation in self.explanations],
             "recorded": [{"time": told.time} | msgspec.to_builtins(told.instruction) for told in self.recorded],
             "waiting": msgspec.to_builtins(self.waiting),
-        }
+        } | {name: words for name, words in more.items() if words}
 
 
 def why(path: Path, task: str, recorded_policy: Policy, progress: Progress | None = None) -> Why:
@@ -83,6 +93,7 @@ class _Asked:
         self._ended: bool = False
         self._node: str = ""
         """Where it is, as recorded."""
+        self._found_on: str = ""
         self._same: bool = True
         self._pending: list[tuple[int, Explanation]] = []
         """With the event's line. They hold if the instructions that follow it turn out to be the recorded ones."""
@@ -99,6 +110,7 @@ class _Asked:
                 self._told = True
                 self._recorded.append(Told(self._fold.time, record))
                 self._node = record.node if isinstance(record, Place) else ""
+                self._found_on = ""
                 self._ended = self._ended or isinstance(record, Conclude)
         self._close(self._fold.line + 1)
         if not self._known:
@@ -106,7 +118,15 @@ class _Asked:
         stands = not self._ended and not self._node
         if stands:
             self._same = self._fold.same
-        return Why(self._task, self._explanations, self._same, self._recorded, self._waiting() if stands else None)
+        return Why(
+            self._task,
+            self._explanations,
+            self._same,
+            self._recorded,
+            self._waiting() if stands else None,
+            found_on=self._found_on,
+            since=SINCE.get(self._fold.log.header.backend, ""),
+        )
 
     def _watch(self, record: TaskRecord) -> None:
         if record.name == self._task:
@@ -134,10 +154,16 @@ class _Asked:
         elif isinstance(event, ev.TaskFound):
             if event.task.id == self._task:
                 self._known, self._node = True, event.node
+                self._found_on = "" if self._was_sent_to(event.node) else event.node
         elif isinstance(event, ev.TaskFinished):
             self._ended = self._ended or event.task == self._task
         elif self._left_its_node(event):
             self._node = ""
+
+    def _was_sent_to(self, node: str) -> bool:
+        """Also if it seemed for a while that it had not arrived."""
+        instructions = (told.instruction for told in self._recorded)
+        return any(isinstance(each, Place) and each.node == node for each in instructions)
 
     def _left_its_node(self, event: ev.AnyEvent) -> bool:
         if isinstance(event, ev.NodeLost):
@@ -166,6 +192,8 @@ def _standing(engine: Engine, task: str) -> Waiting | None:
     blocked_by = engine.queue.lanes[record.shape.index].blocked_by
     reason = blocked_by if ahead or record.reason is None else record.reason
     assert reason is not None  # between events every queued task is in a blocked lane
+    if reason is Reason.NO_NODES and engine.ledger.nodes:  # those that came since do not suit it
+        reason = Reason.NEVER_FITS
     return Waiting(reason, ahead)
 
 

@@ -1,5 +1,8 @@
 """A control plane that outlives the command that started it, and ends when asked."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -62,3 +65,27 @@ def test_a_file_of_a_keeper_that_is_gone_counts_for_nothing(tmp_path: Path) -> N
     gone = keeping.Running(pid=1, born="long ago", what=keeping.PLANE)
     (tmp_path / "plane.json").write_bytes(msgspec.json.encode(gone))
     assert keeping.running(tmp_path, keeping.PLANE) is None
+
+
+def test_what_is_printed_makes_the_cluster_wattloom_and_kubectl_known_to_a_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, kubectl = tmp_path / "own bin", tmp_path / "built" / "kubectl"
+    for program in (own / "python", own / "wattloom", kubectl):
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho {program.name} with $KUBECONFIG\n")
+        program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(own / "python"))
+    monkeypatch.setenv("TEST_ASSET_KUBECTL", str(kubectl))
+    keeping._tell(tmp_path, keeping.PLANE, url="https://127.0.0.1:1", kubeconfig="/where it is", parts={})
+    assert main(["up", "--folder", str(tmp_path)]) == 0
+    exports = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  export ")]
+    typed = "\n".join([*exports, "wattloom", "kubectl"])
+    done = subprocess.run(["sh", "-ec", typed], capture_output=True, text=True, env={"PATH": os.environ["PATH"]})
+    assert (done.stdout, done.stderr) == ("wattloom with /where it is\nkubectl with /where it is\n", "")
+    folders = f"{own}:{kubectl.parent}:{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", folders)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "built"))
+    (tmp_path / "built" / "kube-scheduler").symlink_to(kubectl)
+    assert main(["up", "--folder", str(tmp_path)]) == 0
+    assert "export PATH" not in capsys.readouterr().out  # all of them are found

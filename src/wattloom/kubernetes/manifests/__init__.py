@@ -3,6 +3,7 @@
 Owns the files beside it and the few things in them that differ from cluster to cluster. Applies nothing.
 """
 
+import re
 from importlib.resources import files
 from typing import Final
 
@@ -11,7 +12,11 @@ from wattloom.errors import InputError
 ORDER: Final = ("namespace", "crd", "rbac", "deployment")
 """As they have to be applied. Others, like the extender's, are printed when asked for by name."""
 IMAGE: Final = "wattloom:latest"
+KUBE_SCHEDULER_IMAGE: Final = "kube-scheduler:v1.37.1"
 NAMESPACE: Final = "wattloom-system"
+LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+REFERENCE: Final = re.compile(r"[A-Za-z0-9][-\w.:/@]*", re.ASCII)
+"""Of an image: what cannot be one would make other YAML of ours."""
 
 
 def names() -> tuple[str, ...]:
@@ -20,11 +25,24 @@ def names() -> tuple[str, ...]:
     return (*(name for name in ORDER if name in found), *sorted(found.difference(ORDER)))
 
 
-def manifest(what: str = "all", *, image: str = IMAGE, namespace: str = NAMESPACE) -> str:
+def manifest(
+    what: str = "all",
+    *,
+    image: str = IMAGE,
+    kube_scheduler_image: str = KUBE_SCHEDULER_IMAGE,
+    namespace: str = NAMESPACE,
+) -> str:
     """YAML for `kubectl apply -f -`. `all`: the scheduler with everything it needs."""
     wanted = ORDER if what == "all" else (what,)
     if any(each not in names() for each in wanted):
         raise InputError("what", f"there is no manifest {what!r}: it is all, {', '.join(names())}")
+    if not LABEL.fullmatch(namespace):
+        raise InputError("namespace", f"must be small letters, digits and dashes, at most 63, not {namespace!r}")
+    images = {"image": (IMAGE, image), "kube-scheduler-image": (KUBE_SCHEDULER_IMAGE, kube_scheduler_image)}
     texts = [(files(__name__) / f"{each}.yaml").read_text().strip() for each in wanted]
-    text = "\n---\n".join(texts) + "\n"
-    return text.replace(f"image: {IMAGE}", f"image: {image}").replace(NAMESPACE, namespace)
+    text = ("\n---\n".join(texts) + "\n").replace(NAMESPACE, namespace)
+    for field, (ours, given) in images.items():
+        if not REFERENCE.fullmatch(given):
+            raise InputError(field, f"must be as in {ours}, not {given!r}")
+        text = text.replace(f"image: {ours}\n", f"image: {given}\n")
+    return text

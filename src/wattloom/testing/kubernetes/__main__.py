@@ -4,6 +4,8 @@ Owns the words of the command line. `make kubernetes`, `make kubernetes-node` an
 """
 
 import argparse
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -87,10 +89,20 @@ def _up(options: argparse.Namespace) -> None:
         found = keeping.start(options.folder, keeping.PLANE, *without)
         _say(f"Kubernetes runs at {found.url}: {', '.join(found.parts)}.")
     _say(f"Logs are in {options.folder / 'logs'}. What to type next:\n")
-    _say(f"  export KUBECONFIG={found.kubeconfig}")
-    _say(f"  {find('kubectl')} get namespaces")
+    _say(f"  export KUBECONFIG={shlex.quote(found.kubeconfig)}")
+    if folders := _off_path():
+        _say(f"  export PATH={':'.join(shlex.quote(str(each)) for each in folders)}:$PATH")
+    _say("  kubectl get namespaces")
     _say("  make kubernetes-node    # one real node, with pods that run")
     _say("  make kubernetes-down    # end it all")
+
+
+def _off_path() -> list[Path]:
+    """The folders of this `wattloom`, of kubectl and of kube-scheduler, where the shell would not find these."""
+    own = Path(sys.executable).with_name("wattloom")
+    programs = [own, *(found for name in ("kubectl", Part.SCHEDULER) if (found := find(name)) is not None)]
+    hidden = [each.parent for each in programs if shutil.which(each.name) != str(each)]
+    return list(dict.fromkeys(hidden))
 
 
 def _node(options: argparse.Namespace) -> None:

@@ -133,6 +133,24 @@ class Replica(Process):
         return self.stop(60.0)
 
 
+@contextmanager
+def cut_off(running: Running) -> Iterator[None]:
+    """New connections of the scheduler lead nowhere, and those it has are closed."""
+    api = running.scheduler.api
+    port = api.target.port
+
+    def cut() -> None:
+        api.target.port = 1
+        for connection in tuple(api._pool._all):
+            connection.close()
+
+    running.call(cut)
+    try:
+        yield
+    finally:
+        api.target.port = port
+
+
 # -- what is on the API server -----------------------------------------------------------------------------------------
 
 

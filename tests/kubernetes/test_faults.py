@@ -14,6 +14,7 @@ from tests.kubernetes.running import (
     Running,
     all_bound,
     bind,
+    cut_off,
     held_bindings,
     nodes,
     nodes_of,
@@ -182,24 +183,6 @@ def test_a_watch_that_is_too_old_is_read_anew(breakable: ControlPlane, space: st
         eventually(lambda: load_of(running).keys() == {"n1"}, 60)
         counts = running.call(lambda: [each.counts.expired for each in running.scheduler.state.reflectors])
         assert sum(counts) >= 1
-
-
-@contextmanager
-def cut_off(running: Running) -> Iterator[None]:
-    """New connections of the scheduler lead nowhere, and those it has are closed."""
-    api = running.scheduler.api
-    port = api.target.port
-
-    def cut() -> None:
-        api.target.port = 1
-        for connection in tuple(api._pool._all):
-            connection.close()
-
-    running.call(cut)
-    try:
-        yield
-    finally:
-        running.call(lambda: setattr(api.target, "port", port))
 
 
 def test_an_api_server_that_throttles_is_given_time(make_plane: Callable[..., ControlPlane]) -> None:

@@ -1,13 +1,11 @@
 """What the scheduler says while it runs: who leads, that it ends, and that the API server is gone, each once."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.kubernetes.running import Replica, Running, nodes, scheduling, starting
+from tests.kubernetes.running import Replica, cut_off, nodes, scheduling, starting
 
 from wattloom.kubernetes.api import Api as Client
 from wattloom.kubernetes.credentials import Fixed
@@ -21,25 +19,7 @@ from wattloom.kubernetes.target import Target
 from wattloom.testing.kubernetes import Api, ControlPlane, eventually
 
 SHORT: dict[str, Any] = {"lease_s": 3.0, "renew_s": 2.0, "retry_s": 0.2}
-REFLECTOR = "wattloom.kubernetes.reflector"
-
-
-@contextmanager
-def cut_off(running: Running) -> Iterator[None]:
-    """New connections of the scheduler lead nowhere, and those it has are closed."""
-    api = running.scheduler.api
-    port = api.target.port
-
-    def cut() -> None:
-        api.target.port = 1
-        for connection in tuple(api._pool._all):
-            connection.close()
-
-    running.call(cut)
-    try:
-        yield
-    finally:
-        api.target.port = port
+OUTAGE = "wattloom.kubernetes.outage"
 
 
 def lines(caplog: pytest.LogCaptureFixture, name: str = "wattloom", least: int = logging.INFO) -> list[str]:
@@ -85,13 +65,13 @@ def test_that_the_api_server_is_gone_is_said_once_for_all_kinds_of_objects(
             eventually(
                 lambda: all(each.counts.failures > begun[each] + 1 for each in reflectors if each.synced.is_set())
             )
-            assert len(lines(caplog, REFLECTOR)) == 1
-            assert "the API server is not heard" in lines(caplog, REFLECTOR)[0]
-        eventually(lambda: len(lines(caplog, REFLECTOR)) == 2, 90)
+            assert len(lines(caplog, OUTAGE)) == 1
+            assert "the API server is not heard" in lines(caplog, OUTAGE)[0]
+        eventually(lambda: len(lines(caplog, OUTAGE)) == 2, 90)
         eventually(lambda: all(each.failing_s == 0.0 for each in reflectors), 90)
         nodes(api, "n1")
         eventually(lambda: len(running.scheduler.state.nodes.objects) == 1)
-        assert [each.split(":")[0] for each in lines(caplog, REFLECTOR)] == [
+        assert [each.split(":")[0] for each in lines(caplog, OUTAGE)] == [
             "the API server is not heard",
             "the API server is heard again",
         ]

@@ -16,6 +16,7 @@ import msgspec
 
 from wattloom.kubernetes.connection import Answer, Connection, Garbage, Lost
 from wattloom.kubernetes.errors import ApiError, BadAnswer, TooManyRequests, Unreachable, error_of
+from wattloom.kubernetes.outage import Outage
 from wattloom.kubernetes.pool import JSON, Pool
 from wattloom.kubernetes.reading import Change, ChangeReader, Page, object_of, page_of
 from wattloom.kubernetes.resource import Resource, query
@@ -50,6 +51,7 @@ class Api:
         agent: str = "wattloom",
     ) -> None:
         self.target: Final = target
+        self.outage: Final = Outage()
         self.throttled = 0
         """Times the server asked to be left alone for a while."""
         self._pool: Final = Pool(target, size=connections, agent=agent)

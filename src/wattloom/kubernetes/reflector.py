@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
-from weakref import WeakKeyDictionary, WeakSet
 
 from wattloom.kubernetes.api import PAGE, Api, Watch
 from wattloom.kubernetes.backoff import Backoff
@@ -74,33 +73,6 @@ class Counts:
         self.lists = self.restarts = self.expired = self.failures = self.unreadable = 0
 
 
-class Outage:
-    """That an API server is not heard, said once for all that listen to it, and once more when it is heard again."""
-
-    def __init__(self) -> None:
-        self._said = False
-        self._deaf: Final[WeakSet[Reflector[Any]]] = WeakSet()
-
-    def begins(self, reflector: "Reflector[Any]", error: ApiError) -> None:
-        news = not self._said and reflector not in self._deaf
-        level = logging.WARNING if news else logging.DEBUG
-        LOG.log(level, "the API server is not heard: %s: %s", reflector.resource, error)
-        self._said = self._said or news
-        self._deaf.add(reflector)
-
-    def ends(self, reflector: "Reflector[Any]") -> None:
-        if reflector in self._deaf:
-            self._deaf.discard(reflector)
-            LOG.log(
-                logging.INFO if self._said else logging.DEBUG, "the API server is heard again: %s", reflector.resource
-            )
-            self._said = False
-
-
-_OUTAGES: Final[WeakKeyDictionary[Api, Outage]] = WeakKeyDictionary()
-"""For each client, as long as there is one."""
-
-
 class Reflector(Generic[T]):
     """`run` until cancelled; `synced` is set once the first list has been told whole.
 
@@ -138,7 +110,7 @@ class Reflector(Generic[T]):
         self._backoff = backoff or Backoff()
         self._known: dict[Key, T] = {}
         self._version = ""
-        self._outage: Final = _OUTAGES.setdefault(api, Outage())
+        self._outage: Final = api.outage
         self._complained = ""
         """Of what, in its own name, since it was last in step."""
         self._failing_since: float | None = None
@@ -189,9 +161,9 @@ class Reflector(Generic[T]):
     def _complain(self, error: ApiError) -> None:
         """Of each thing once. That the server is not heard is no matter of this kind of object."""
         if isinstance(error, Unreachable):
-            self._outage.begins(self, error)
+            self._outage.begins(self.resource, error)
             return
-        self._outage.ends(self)
+        self._outage.ends(self.resource)
         if self._complained != str(error):
             self._complained = str(error)
             LOG.warning("%s: %s", self.resource, error)
@@ -223,7 +195,7 @@ class Reflector(Generic[T]):
             self.resource, self._version, self._namespace, labels=self._labels, fields=self._fields.watched
         ) as watch:
             self._open_since = monotonic()
-            heard = asyncio.get_running_loop().call_later(BRIEF_S, self._outage.ends, self)
+            heard = asyncio.get_running_loop().call_later(BRIEF_S, self._outage.ends, self.resource)
             try:
                 said = await self._hear(watch)
             finally:
@@ -246,7 +218,7 @@ class Reflector(Generic[T]):
         return said
 
     def _well(self) -> None:
-        self._outage.ends(self)
+        self._outage.ends(self.resource)
         if self._complained:
             self._complained = ""
             LOG.info("%s: in step again", self.resource)

@@ -25,6 +25,7 @@ from tests.kubernetes.running import (
 )
 
 from wattloom.kubernetes.manifests import NAMESPACE, manifest
+from wattloom.kubernetes.options import Options
 from wattloom.kubernetes.pod_entry import At
 from wattloom.testing.kubernetes import Api, ControlPlane, Part, eventually
 from wattloom.testing.kubernetes.applying import apply
@@ -194,7 +195,9 @@ def test_an_api_server_that_throttles_is_given_time(make_plane: Callable[..., Co
     space = add_namespace(plane.api, "slow")
     nodes(plane.api, *(f"n{number}" for number in range(5)))
     pods(plane.api, space, *many(60), cpu="50m", memory="1Mi")
-    with scheduling(plane, account, policy="spread") as running:
+    with scheduling(plane, account, policy="spread", free=0) as running:
+        eventually(lambda: len(running.held) == Options().bind_concurrency)
+        running.release()  # all at once, where one is too many
         check_burst(running, plane.api, space, 60)
         assert running.scheduler.api.throttled > 0
         assert running.scheduler.counts.bindings == {"bound": 60}

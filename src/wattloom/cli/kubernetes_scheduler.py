@@ -102,10 +102,9 @@ def scheduler(
       wattloom kubernetes scheduler --context test --policy spread --no-leader-elect
       wattloom kubernetes scheduler --log decisions.log --log-format json
     """
-    import sys
-
     from wattloom.cli.structured_log import set_up_logging
     from wattloom.errors import MissingExtra
+    from wattloom.interpreter import own_module
 
     try:
         from wattloom.kubernetes.kubeconfig import target_of
@@ -132,6 +131,6 @@ def scheduler(
         token=token_in(token_file) if token_file is not None else "",
         log=log,
         log_size=log_size << 20,
-        why_command=(sys.executable, "-m", "wattloom.cli.main", "why", "--json"),
+        why_command=tuple(own_module("wattloom.cli.main", "why", "--json")),
     )
     run(target_of(kubeconfig, context), options)

@@ -91,8 +91,8 @@ def run(
     to the command; at the second, or after ten seconds, it is killed. What it leaves in the background ends with it.
     Its output is kept for `wattloom logs`.
 
-    A function is imported, also from the working folder, called in a worker, and its result printed: as JSON if it can
-    be, else as Python writes it. If it raises, the traceback is printed and the exit code is 1.
+    A function is imported, last of all from the working folder, called in a worker, and its result printed: as JSON if
+    it can be, else as Python writes it. If it raises, the traceback is printed and the exit code is 1.
 
     With --repeat, the joules of each call are printed, their mean, and their standard deviation from call to call.
 

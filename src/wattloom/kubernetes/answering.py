@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from wattloom.interpreter import own_environment
 from wattloom.kubernetes import metrics as m
 from wattloom.kubernetes.health import JSON, TEXT, Answered, Asked, Page
 from wattloom.kubernetes.pod_entry import At, PodEntry
@@ -101,7 +102,7 @@ class Answering:
         words = (*scheduler.options.why_command, "--log", str(scheduler.log.path), "--", name)
         async with self._explaining:
             pipe = asyncio.subprocess.PIPE
-            process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe)
+            process = await asyncio.create_subprocess_exec(*words, stdout=pipe, stderr=pipe, env=own_environment())
             try:
                 async with asyncio.timeout(EXPLAIN_S):
                     out, problem = await process.communicate()

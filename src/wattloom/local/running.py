@@ -25,12 +25,12 @@ from wattloom.errors import InputError
 from wattloom.journal.listing import Row, list_tasks
 from wattloom.journal.reading import runs
 from wattloom.local.command import CANNOT_RUN, GRACE_S, PASSED_ON, SIGNALLED, TIMED_OUT, Command, CommandFailed
-from wattloom.local.decorator import RemoteFunction, function
+from wattloom.local.decorator import function
 from wattloom.local.errors import TaskTimeout
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
 from wattloom.local.handover import Handover
-from wattloom.local.named import import_from_here, named_function, prepare_worker
+from wattloom.local.named import NamedFunction, prepare_worker
 
 NOT_FOUND: Final = 127
 FAILED: Final = 1
@@ -124,9 +124,8 @@ class Wishes(msgspec.Struct, frozen=True):
 def run_function(name: str, args: list[Any], kwargs: dict[str, Any], repeat: int, wishes: Wishes) -> Ran:
     """Call `module:function`, one call after the other. A decorated function keeps its own options where none is given.
     Raises InputError if there is no such function."""
-    found = named_function(name)
-    remote = found if isinstance(found, RemoteFunction) else function(found)
-    remote = remote.options(**wishes.options)
+    found = NamedFunction(name, os.getcwd())
+    remote = function(found).options(**found.declared() | wishes.options)
     first = (name.partition(":")[0], wishes.quiet_stdout)
     with _executor(wishes, initializer=prepare_worker, initargs=first) as executor:
         ready = remote.options(executor=executor)
@@ -138,7 +137,6 @@ def run_command(words: list[str], repeat: int, wishes: Wishes) -> Ran:
     """Run a command with this process's standard streams, so often or until it fails. Signals that would end this
     process are passed on to it. Raises CommandNotFound."""
     _check_command(words)
-    import_from_here()  # for functions that an earlier run left
     timeout: float | None = wishes.options.get("timeout")
     # The command is told to end when its time is over, and keeps its output; if it does not, its worker is killed.
     own = wishes.options | ({} if timeout is None else {"timeout": timeout + 2 * GRACE_S})

@@ -12,12 +12,12 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Final
 
 import msgspec
 
+from wattloom.interpreter import own_environment, own_module
 from wattloom.journal.progress import NO_LIMIT, Progress
 from wattloom.journal.spool import Spool
 from wattloom.local import frames
@@ -29,7 +29,6 @@ from wattloom.local.nodes import LocalNode
 READ_AT_ONCE: Final = 1 << 18
 ENCODE: Final = msgspec.msgpack.Encoder().encode
 ENDS: Final = msgspec.msgpack.Decoder(list[EndFrame])
-PACKAGE_FOLDER: Final = str(Path(__file__).parents[2])
 WORKER: Final = "worker"
 """How the names of progress files begin; then come the run and the worker's number."""
 MOST_FUNCTIONS: Final = 64
@@ -137,14 +136,12 @@ class Workforce:
         number = self._started
         progress = Progress.create(self._spool.path(f"{WORKER}-{self._run}-{number}"))
         ours, theirs = socket.socketpair()
-        arguments = [sys.executable, "-m", "wattloom.local.worker", str(theirs.fileno()), str(self._lifeline[0])]
-        environment = dict(os.environ)
         process = subprocess.Popen(
-            arguments,
+            own_module("wattloom.local.worker", str(theirs.fileno()), str(self._lifeline[0])),
             stdin=subprocess.DEVNULL,
             pass_fds=(theirs.fileno(), self._lifeline[0]),
             start_new_session=True,
-            env=environment | {"PYTHONPATH": os.pathsep.join([PACKAGE_FOLDER, *_path_of(environment)])},
+            env=own_environment(),
         )
         theirs.close()
         ours.setblocking(False)
@@ -330,10 +327,6 @@ def _folder() -> str:
         return os.getcwd()
     except OSError:
         return ""
-
-
-def _path_of(environment: dict[str, str]) -> list[str]:
-    return [environment["PYTHONPATH"]] if environment.get("PYTHONPATH") else []
 
 
 def killed_for_memory() -> int:

@@ -14,6 +14,7 @@ from tempfile import TemporaryFile
 from typing import Final
 
 from wattloom.errors import InputError
+from wattloom.interpreter import own_environment, own_module
 from wattloom.metering.devices import DeviceReading
 from wattloom.profiling import tied
 from wattloom.profiling.gpu_file import By
@@ -27,7 +28,7 @@ MASKS: Final = {"nvidia": ("CUDA_VISIBLE_DEVICES",), "amd": ("ROCR_VISIBLE_DEVIC
 def words_of(load: str, by: By, device: DeviceReading, share: int) -> list[str]:
     """The command for one share. InputError says what is wrong with it."""
     if load == BUILT_IN:
-        return [sys.executable, "-m", "wattloom.profiling.gpu_load", str(share), by]
+        return own_module("wattloom.profiling.gpu_load", str(share), by)
     places = {"{share}": str(share), "{device}": str(device.index), "{uuid}": device.uuid}
     return [_filled(word, places) for word in _split(load)]
 
@@ -56,12 +57,12 @@ def _filled(word: str, places: dict[str, str]) -> str:
     return word
 
 
-def _alone(device: DeviceReading) -> dict[str, str]:
+def _alone(device: DeviceReading, environ: dict[str, str]) -> dict[str, str]:
     """The surroundings of a load that is to see this device only."""
     masks = MASKS.get(device.kind, ())
     if not masks or not device.uuid.startswith("GPU-"):
-        return dict(os.environ)
-    return dict(os.environ) | {masks[0]: device.uuid} | dict.fromkeys(masks[1:], "0")
+        return environ
+    return environ | {masks[0]: device.uuid} | dict.fromkeys(masks[1:], "0")
 
 
 class GpuLoad:
@@ -75,7 +76,7 @@ class GpuLoad:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=_alone(device),
+            env=_alone(device, own_environment() if speaks else dict(os.environ)),
             start_new_session=True,
         )
         assert self._process.stdout is not None

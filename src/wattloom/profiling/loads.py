@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from wattloom.errors import InputError
+from wattloom.interpreter import own_environment, own_module
 from wattloom.profiling import own_load, tied
 from wattloom.profiling.stressors import Stressor
 
@@ -78,7 +79,7 @@ class Load:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd=self._folder.name,
-            env=os.environ | own_load.ONE_THREAD,
+            env=own_environment() | own_load.ONE_THREAD,
             start_new_session=True,
         )
 
@@ -159,7 +160,7 @@ def _stress_ng(stressor: Stressor, cpus: Sequence[int], seconds: float, result: 
 
 def _own(stressor: Stressor, cpus: Sequence[int], seconds: float, result: Path) -> list[str]:
     words = (stressor.own, ",".join(map(str, cpus)), str(seconds), str(result), str(result.with_name("begun")))
-    return [sys.executable, "-m", "wattloom.profiling.own_load", *words]
+    return own_module("wattloom.profiling.own_load", *words)
 
 
 def _children_s() -> float:

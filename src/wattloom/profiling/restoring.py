@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.interpreter import own_environment, own_module
 from wattloom.metering.own_profile import SYSTEM, text
 from wattloom.profiling.frequency import FrequencyError, Saved, restore, saved
 from wattloom.profiling.storing import store
@@ -72,10 +73,15 @@ def left_behind(folder: Path, boot_id: Path = BOOT_ID) -> str:
 
 def _guard(file: Path, read: int, lock: int | None) -> "subprocess.Popen[bytes]":
     """A process in a session of its own, so that no signal of the terminal reaches it. Returns when it stands guard."""
-    command = [sys.executable, "-m", "wattloom.profiling.restoring", str(file), str(read)]
+    command = own_module("wattloom.profiling.restoring", str(file), str(read))
     kept = (read,) if lock is None else (read, lock)
     guard = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, pass_fds=kept, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        pass_fds=kept,
+        start_new_session=True,
+        env=own_environment(),
     )
     assert guard.stdout is not None
     with guard.stdout:

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from wattloom.errors import PolicyError, WattloomError
+from wattloom.interpreter import without_the_working_folder
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy
 from wattloom.simulation.loop import Simulation
@@ -113,9 +114,11 @@ def _in_processes(trials: list[Trial], jobs: list[Job], progress: Progress | Non
     context: BaseContext = multiprocessing.get_context("fork" if _can_fork() else "spawn")
     done = context.RawArray(c_longlong, len(jobs))
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(trials, jobs, done))
+    with without_the_working_folder():
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(trials, jobs, done))
     try:
-        futures = [pool.submit(_work, number) for number in range(len(jobs))]
+        with without_the_working_folder():
+            futures = [pool.submit(_work, number) for number in range(len(jobs))]
         _watch(futures, done, sum(len(trials[job.trial].arrivals) for job in jobs), progress)
         return [_result(future) for future in futures]
     except BaseException:

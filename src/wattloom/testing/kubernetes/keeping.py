@@ -8,7 +8,6 @@ import fcntl
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Final
 import msgspec
 
 from wattloom.errors import WattloomError
+from wattloom.interpreter import own_environment, own_module
 from wattloom.testing.kubernetes.certificates import Authority, Certificate
 from wattloom.testing.kubernetes.client import Access
 from wattloom.testing.kubernetes.control_plane import ControlPlane
@@ -56,10 +56,12 @@ def start(folder: Path, what: str, *options: str) -> Running:
     """Start a keeper and wait until what it holds works. An error shows what the keeper said."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{what}-keeper.log"
-    words = [sys.executable, "-m", "wattloom.testing.kubernetes", "keep", what, "--folder", str(folder), *options]
+    words = own_module("wattloom.testing.kubernetes", "keep", what, "--folder", str(folder), *options)
     with log.open("ab") as out:
         begun = out.tell()
-        keeper = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+        keeper = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, env=own_environment()
+        )
     end = monotonic() + START_S
     while (found := running(folder, what)) is None or found.pid != keeper.pid:
         if keeper.poll() is not None or monotonic() > end:

@@ -5,7 +5,6 @@ Owns the folder and the process that plays the hardware.
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from wattloom.energy.forecast import Unknown
+from wattloom.interpreter import own_environment, own_module
 from wattloom.metering.powercap import Powercap
 from wattloom.metering.proc import USER_HZ
 from wattloom.metering.protocol import Sample
@@ -65,8 +65,10 @@ class Rig:
         (zone / "energy_uj").write_text(f"{self.conditions.start_uj:020d}\n")
         (self.folder / "busy").write_bytes(b"0" * 20)
         (self.folder / "conditions.json").write_bytes(msgspec.json.encode(self.conditions))
-        command = [sys.executable, "-m", "wattloom.testing.rig.silicon", str(self.folder), str(os.getpid())]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = own_module("wattloom.testing.rig.silicon", str(self.folder), str(os.getpid()))
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own_environment()
+        )
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
             raise RuntimeError("the rig did not start; what it said is above")

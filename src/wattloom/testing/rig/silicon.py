@@ -19,6 +19,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from wattloom.interpreter import own_module
 from wattloom.metering.proc import PROC, USER_HZ, busy_seconds, process_seconds
 from wattloom.testing.rig.conditions import Conditions, active_watts
 from wattloom.testing.rig.slots import MOST_FUNCTIONS, SlotReader
@@ -193,7 +194,7 @@ def main() -> None:
     assert len(conditions.intensities) <= MOST_FUNCTIONS
     background = None
     if conditions.background > 0.0:
-        command = [sys.executable, "-m", "wattloom.testing.rig.background", str(conditions.background), "7"]
+        command = own_module("wattloom.testing.rig.background", str(conditions.background), "7")
         background = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     with suppress(OSError):  # without the right to it the counters are sometimes late, as others' are too
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(URGENT))

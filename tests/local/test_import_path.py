@@ -78,7 +78,7 @@ def interpreter_starts(tree: ast.Module) -> Iterator[list[ast.expr]]:
 def own_modules() -> list[str]:
     """Every module of ours that is started as a program."""
     return sorted(
-        node.args[0].value
+        str(node.args[0].value)
         for _, tree in trees()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "own_module"
@@ -135,7 +135,7 @@ def test_a_function_that_was_cut_off_is_called_again_by_a_command_that_was_typed
         "    open(__file__ + '.begun', 'a').write('x')\n"
         "    if first: time.sleep(300)\n"
     )
-    command = [COMMAND, "run", "--meter", "off", "--idempotent", "app_of_mine:f"]
+    command = [str(COMMAND), "run", "--meter", "off", "--idempotent", "app_of_mine:f"]
     process = subprocess.Popen(command, cwd=app, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     begun, end = app / "app_of_mine.py.begun", time.monotonic() + 60
     while not begun.exists() and time.monotonic() < end:
@@ -146,9 +146,7 @@ def test_a_function_that_was_cut_off_is_called_again_by_a_command_that_was_typed
     assert begun.read_text() == "xx"
 
 
-def test_simulations_side_by_side_import_nothing_from_the_working_folder(
-    traps: Path, tmp_path: Path
-) -> None:
+def test_simulations_side_by_side_import_nothing_from_the_working_folder(traps: Path, tmp_path: Path) -> None:
     """Where other threads run, a new interpreter is begun for each."""
     script = tmp_path / "compared.py"
     script.write_text(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from wattloom.errors import WattloomError
+from wattloom.scheduling.stored_log import ROWS_PER_RUN
 
 LEAST_FREE: Final = 256 * 1024
 """Bytes: when less is free, an I/O error of SQLite means a full disk; large arguments and results leave this to it."""
@@ -75,7 +76,7 @@ def of_sqlite(path: Path, problem: sqlite3.Error) -> JournalError:
         return full(path)
     if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and not os.access(path.parent, os.W_OK)):
         return read_only(path)
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(problem):
         return corrupt(path, str(problem))
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return JournalBusy(path, "another program holds a transaction in it open: close that program, then try again")
@@ -111,9 +112,15 @@ def corrupt(path: Path, found: str) -> JournalCorrupt:
     return JournalCorrupt(
         path,
         f"is damaged or is not a journal ({found}). Move it away (mv {path} {path}.damaged; the same for "
-        f"{path.name}-wal if it is there) and a new one is begun; `sqlite3 {path.name}.damaged .recover` may save "
-        "what it holds",
+        f"{path.name}-wal if it is there) and a new one is begun; `wattloom tasks --journal {path.name}.damaged#RUN` "
+        f"lists the runs that are whole, `sqlite3 {path.name}.damaged .recover` may save what else it holds",
     )
+
+
+def damaged(path: Path, run: int, table: str, row: int | str, found: str) -> JournalCorrupt:
+    """A row that SQLite gave as if nothing were wrong, and which is not what was written."""
+    which = row if isinstance(row, str) else row % ROWS_PER_RUN
+    return corrupt(path, f"run {run}: row {which} of its {table} {found}")
 
 
 def too_new(path: Path, version: int, known: int) -> JournalTooNew:

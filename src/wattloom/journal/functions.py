@@ -83,7 +83,7 @@ def function_costs(paths: Iterable[Path], idle: IdlePolicy = "node") -> list[Fun
     costs: dict[str, _Costs] = {}
     logs = [log for path in paths for log in _logs(path)]
     for log in logs:
-        _add(costs, Stories().take(log.lines()))
+        _add(costs, Stories(log.name).take(log.lines()))
     borne = {} if idle == "node" else idle_by_function(logs, idle)
     found = [each.cost(function, borne.get(function, 0.0)) for function, each in costs.items()]
     return sorted(found, key=lambda each: (-each.joules, -(each.mean_s or 0.0) * each.finished, each.function))

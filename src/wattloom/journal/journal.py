@@ -25,7 +25,7 @@ from wattloom.journal.schema import Durability, connect
 from wattloom.journal.size import WRITTEN
 from wattloom.journal.spool import Spool, spool_path
 from wattloom.scheduling.log import Header
-from wattloom.scheduling.stored_log import rows_of
+from wattloom.scheduling.stored_log import damage, rows_of
 
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 TIDYING_S: Final = 0.05
@@ -140,7 +140,7 @@ class Journal:
         found: list[Unfinished] = []
         try:
             for run in recovery.runs_to_recover(connection, self.run):
-                left = recovery.unfinished_of(connection, run, _boot())
+                left = recovery.unfinished_of(connection, self.path, run, _boot())
                 found += left
                 self._pending.change(LOOKED_AT, len(left), run)
         except sqlite3.Error as problem:
@@ -231,7 +231,7 @@ class Journal:
         if (found := self._pending.functions.get(digest)) is not None:
             return KeptFunction(digest, found[0], found[2])
         try:
-            return recovery.kept_function(self._opened(), digest)
+            return recovery.kept_function(self._opened(), self.path, digest)
         except sqlite3.Error as problem:
             raise errors.of_sqlite(self.path, problem) from problem
 
@@ -239,15 +239,20 @@ class Journal:
         """The kept result of the last call with this key; None: there is none (any more)."""
         if (found := self._pending.results.get(key)) is not None:
             return found
-        row = self._one("SELECT key, task, run, outcome, body, time FROM results WHERE key = ?", (key,))
-        return None if row is None else KeptResult(*row)
+        row = self._one("SELECT key, task, run, outcome, body, time, checksum FROM results WHERE key = ?", (key,))
+        if row is not None and (wrong := damage(0, row[4], row[6])):
+            raise errors.damaged(self.path, row[2], "results", repr(key), wrong)
+        return None if row is None else KeptResult(*row[:6])
 
     def learned(self, function: str, machine: str) -> Any:
         """What `learn` was given last; None: nothing yet."""
         if (found := self._pending.learned.get((function, machine))) is not None:
             return msgspec.json.decode(found)
         row = self._one("SELECT figures FROM learned WHERE function = ? AND machine = ?", (function, machine))
-        return None if row is None else msgspec.json.decode(row[0])
+        try:
+            return None if row is None else msgspec.json.decode(row[0])
+        except (msgspec.MsgspecError, ValueError, TypeError) as problem:
+            raise errors.corrupt(self.path, f"what was learned of {function} cannot be read: {problem}") from problem
 
     def prune(self) -> None:
         """Remove runs that need not be kept any more, as when it was opened."""

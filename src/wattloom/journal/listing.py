@@ -89,7 +89,7 @@ def _folded(path: Path, run: int | None) -> Iterator[tuple[int, float, bool, boo
     """Number, beginning, whether it is over, whether a later run answers for it, and its tasks: the last run first."""
     file, named = (path, run) if run is not None else split_run(path)
     if not is_journal(file):
-        yield 0, 0.0, False, False, Stories().take(Log(file, named).lines())
+        yield 0, 0.0, False, False, _stories(Log(file, named))
         return
     for each in reversed(runs(file)):
         if named is None or each.run == named:
@@ -98,10 +98,14 @@ def _folded(path: Path, run: int | None) -> Iterator[tuple[int, float, bool, boo
                 each.began,
                 _over(each),
                 each.state == "taken over",
-                Stories().take(Log(file, each.run).lines()),
+                _stories(Log(file, each.run)),
             )
     if named is not None:
         Log(file, named)  # says that there is no such run, if there is none
+
+
+def _stories(log: Log) -> Stories:
+    return Stories(log.name).take(log.lines())
 
 
 def _over(run: Run) -> bool:

@@ -8,6 +8,7 @@ import sqlite3
 from typing import Final
 
 from wattloom.journal.calls import KeptResult
+from wattloom.scheduling.stored_log import checksum
 
 MOST_OUTPUT: Final = 64 * 1024
 """Bytes of output kept of one task: the last ones."""
@@ -73,14 +74,21 @@ class Pending:
         """All of it, within the caller's transaction. The lines go into this row of the log."""
         if self.functions:
             connection.executemany(
-                "INSERT INTO functions (digest, name, run, blob) VALUES (?, ?, ?, ?) "
+                "INSERT INTO functions (digest, name, run, blob, checksum) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT (digest) DO UPDATE SET run = excluded.run",
-                [(digest, *rest) for digest, rest in self.functions.items()],
+                [(digest, name, run, blob, checksum(0, blob)) for digest, (name, run, blob) in self.functions.items()],
             )
         if self.payloads:
-            connection.executemany("INSERT OR REPLACE INTO payloads (id, body) VALUES (?, ?)", self.payloads.items())
+            connection.executemany(
+                "INSERT OR REPLACE INTO payloads (id, body, checksum) VALUES (?, ?, ?)",
+                [(chunk, body, checksum(chunk, body)) for chunk, body in self.payloads.items()],
+            )
         if row is not None:
-            connection.execute("INSERT OR REPLACE INTO log (id, records) VALUES (?, ?)", (row, b"".join(self.records)))
+            records = b"".join(self.records)
+            connection.execute(
+                "INSERT OR REPLACE INTO log (id, records, checksum) VALUES (?, ?, ?)",
+                (row, records, checksum(row, records)),
+            )
         if self._forgotten:
             connection.executemany("DELETE FROM payloads WHERE id = ?", self._forgotten)
         if self.results or self.output or self.learned:
@@ -90,8 +98,12 @@ class Pending:
 
     def _write_what_lasts(self, connection: sqlite3.Connection) -> None:
         connection.executemany(
-            "INSERT OR REPLACE INTO results (key, task, run, outcome, body, time) VALUES (?, ?, ?, ?, ?, ?)",
-            [(each.key, each.task, each.run, each.outcome, each.body, each.time) for each in self.results.values()],
+            "INSERT OR REPLACE INTO results (key, task, run, outcome, body, time, checksum) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (each.key, each.task, each.run, each.outcome, each.body, each.time, checksum(0, each.body))
+                for each in self.results.values()
+            ],
         )
         connection.executemany(
             "INSERT INTO output (run, task, text) VALUES (?, ?, ?) "

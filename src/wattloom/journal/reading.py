@@ -12,11 +12,17 @@ from typing import Any, Literal
 import msgspec
 
 from wattloom.errors import LogError
-from wattloom.journal.lock import holder_of
-from wattloom.journal.size import sizes
+from wattloom.journal.lock import Holder, holder_of
+from wattloom.journal.size import RunRow, rows_of_runs, sizes
 from wattloom.scheduling.stored_log import is_journal, read_only
 
 RunState = Literal["running", "ended", "cut off", "taken over"]
+
+
+class _Policy(msgspec.Struct):
+    """Of a log's first line."""
+
+    policy: str = ""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -41,17 +47,14 @@ def runs(path: Path) -> list[Run]:
     """All runs, oldest first."""
     holder = holder_of(path)
     with _reading(path) as connection:
-        rows = connection.execute(
-            "SELECT run, began, ended, unfinished, taken_over, program, pid, header FROM runs ORDER BY run"
-        ).fetchall()
         size = sizes(connection)
-    found = []
-    for run, began, ended, unfinished, taken_over, program, pid, header in rows:
-        under_way = holder is not None and run == holder.run
-        state = _state(under_way, ended, unfinished, taken_over)
-        policy = msgspec.json.decode(header).get("policy", "")
-        found.append(Run(run, began, ended, state, unfinished, program, pid, policy, size.get(run, 0)))
-    return found
+        return [_run(row, size.get(row.run, 0), holder) for row in rows_of_runs(connection)]
+
+
+def _run(row: RunRow, size: int, holder: Holder | None) -> Run:
+    state = _state(holder is not None and row.run == holder.run, row.unfinished, row.taken_over)
+    policy = msgspec.json.decode(row.header, type=_Policy).policy
+    return Run(row.run, row.began, row.ended, state, row.unfinished, row.program, row.pid, policy, size)
 
 
 def output_of(path: Path, task: str, run: int | None = None) -> bytes | None:
@@ -60,7 +63,9 @@ def output_of(path: Path, task: str, run: int | None = None) -> bytes | None:
         row = connection.execute(
             "SELECT text FROM output WHERE task = ? AND run = coalesce(?, run) ORDER BY run DESC LIMIT 1", (task, run)
         ).fetchone()
-    return None if row is None else bytes(row[0])
+    if row is not None and not isinstance(row[0], bytes):
+        raise LogError(str(path), f"is damaged: the output of {task} is {type(row[0]).__name__}, not bytes")
+    return None if row is None else row[0]
 
 
 def learned_in(path: Path) -> dict[tuple[str, str], Any]:
@@ -69,10 +74,10 @@ def learned_in(path: Path) -> dict[tuple[str, str], Any]:
         rows = connection.execute(
             "SELECT function, machine, figures FROM learned ORDER BY function, machine"
         ).fetchall()
-    return {(function, machine): msgspec.json.decode(figures) for function, machine, figures in rows}
+        return {(str(function), str(machine)): msgspec.json.decode(figures) for function, machine, figures in rows}
 
 
-def _state(under_way: bool, ended: float | None, unfinished: int | None, taken_over: int | None) -> RunState:
+def _state(under_way: bool, unfinished: int | None, taken_over: int | None) -> RunState:
     if taken_over is not None:
         return "taken over"
     if under_way:
@@ -92,3 +97,5 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
         except sqlite3.Error as problem:
             raise LogError(str(path), f"cannot be read: {problem}") from problem
+        except (msgspec.MsgspecError, ValueError, TypeError) as problem:
+            raise LogError(str(path), f"is damaged: {problem}") from problem

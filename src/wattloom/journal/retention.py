@@ -15,9 +15,8 @@ import msgspec
 
 from wattloom.journal import errors
 from wattloom.journal.lock import Lock
-from wattloom.journal.recovery import CUT_OFF
 from wattloom.journal.schema import connect
-from wattloom.journal.size import sizes
+from wattloom.journal.size import rows_of_runs, sizes
 from wattloom.scheduling.stored_log import ROWS_PER_RUN, rows_of
 
 DAY_S: Final = 86_400.0
@@ -71,13 +70,15 @@ def let_go(connection: sqlite3.Connection, path: Path, retention: Retention, now
         connection.execute("BEGIN IMMEDIATE")
         gone = [run for run, _, _, _ in too_much(_known(connection), retention, now)]
         for run in gone:
-            for table in ("output", "functions", "results", "runs"):
+            for table in ("output", "functions", "results", "workers", "runs"):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         connection.execute("DELETE FROM results WHERE time < ?", (now - retention.days * DAY_S,))
         connection.execute("COMMIT")
-    except sqlite3.Error as problem:
+    except (sqlite3.Error, ValueError) as problem:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        if isinstance(problem, ValueError):
+            raise errors.corrupt(path, str(problem)) from problem
         raise errors.of_sqlite(path, problem) from problem
     return gone
 
@@ -116,8 +117,10 @@ def too_much(known: list[Kept], retention: Retention, now: float) -> list[Kept]:
 
 def _known(connection: sqlite3.Connection) -> list[Kept]:
     size = sizes(connection)
-    rows = connection.execute(f"SELECT run, coalesce(ended, began), {CUT_OFF} FROM runs ORDER BY run")
-    return [(run, ended, size[run], bool(cut_off)) for run, ended, cut_off in rows]
+    return [
+        (row.run, row.began if row.ended is None else row.ended, size[row.run], row.cut_off)
+        for row in rows_of_runs(connection)
+    ]
 
 
 # -- rows and pages ----------------------------------------------------------------------------------------------------
@@ -142,9 +145,11 @@ def _delete_some_rows(connection: sqlite3.Connection) -> bool:
 
 
 def _free_some_pages(connection: sqlite3.Connection) -> bool:
-    """Pages at the end of the file; whether there were some."""
-    if connection.execute("PRAGMA freelist_count").fetchone()[0] <= FREE_PAGES_LEFT:
+    """Pages at the end of the file; whether some were given back. A damaged file may have free ones that SQLite cannot
+    give back, and one that was not made by us none that it would."""
+    before = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    if before <= FREE_PAGES_LEFT:
         return False
     # As a script: `execute` would free a single page.
     connection.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
-    return True
+    return bool(connection.execute("PRAGMA freelist_count").fetchone()[0] < before)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from wattloom.journal import errors
-from wattloom.scheduling.stored_log import APPLICATION, JOURNAL_VERSION, WAIT_S
+from wattloom.scheduling.stored_log import APPLICATION, FIRST_WITH_CHECKSUMS, JOURNAL_VERSION, WAIT_S
 
 Durability = Literal["process", "machine"]
 """What a commit survives: the end of the process, however it ends, or also that of the machine."""
@@ -47,6 +47,20 @@ CREATE TABLE learned (
     function TEXT NOT NULL, machine TEXT NOT NULL, figures BLOB NOT NULL, PRIMARY KEY (function, machine)
 );
 """
+
+SINCE_CHECKSUMS: Final = """
+ALTER TABLE log ADD COLUMN checksum INTEGER;        -- NULL: an earlier version wrote the row
+ALTER TABLE payloads ADD COLUMN checksum INTEGER;
+ALTER TABLE functions ADD COLUMN checksum INTEGER;
+ALTER TABLE results ADD COLUMN checksum INTEGER;
+CREATE TABLE workers (              -- whose progress says what had begun, as long as a run may be cut off
+    run INTEGER NOT NULL,
+    file TEXT NOT NULL,             -- name of the progress file in the spool
+    mark INTEGER NOT NULL,          -- by which the file is known
+    PRIMARY KEY (run, file)
+);
+"""
+"""What version 2 has beyond TABLES: a new journal and one of version 1 get it in the same way."""
 
 
 def connect(path: Path, durability: Durability = "process") -> sqlite3.Connection:
@@ -86,13 +100,15 @@ def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) 
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         _use_wal(connection, path)
         connection.executescript(
-            f"BEGIN IMMEDIATE; {TABLES}; PRAGMA application_id = {APPLICATION}; "
+            f"BEGIN IMMEDIATE; {TABLES}; {SINCE_CHECKSUMS}; PRAGMA application_id = {APPLICATION}; "
             f"PRAGMA user_version = {JOURNAL_VERSION}; COMMIT"
         )
     elif application != APPLICATION:
         raise errors.corrupt(path, "a database of another program")
     elif version > JOURNAL_VERSION:
         raise errors.too_new(path, version, JOURNAL_VERSION)
+    elif version < FIRST_WITH_CHECKSUMS:
+        connection.executescript(f"BEGIN IMMEDIATE; {SINCE_CHECKSUMS}; PRAGMA user_version = {JOURNAL_VERSION}; COMMIT")
     _use_wal(connection, path)
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT // PAGE}")
     # A WAL that grew under a long reader shrinks again.
@@ -122,5 +138,5 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     for table in ("log", "payloads"):
         for end in ("min", "max"):  # one by one: both in one statement would read the whole table
             connection.execute(f"SELECT {end}(id) FROM {table}").fetchone()
-    for table in ("runs", "functions", "results", "output", "learned"):
+    for table in ("runs", "functions", "results", "output", "learned", "workers"):
         connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()

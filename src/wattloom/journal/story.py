@@ -1,7 +1,8 @@
 """The story of every task of a run, read from the lines of its log, fast.
 
 Owns the fold from lines to stories. It decodes of each line only what it needs and takes no notice of kinds it does not
-know, so that logs of other versions can be listed too. Whether the engine would decide so again is not asked here.
+know, so that logs of other versions can be listed too; but a line that is no record at all is damage, and is said.
+Whether the engine would decide so again is not asked here.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,12 +10,17 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from wattloom.errors import LogError
+from wattloom.journal.size import Moment
 from wattloom.scheduling.instructions import Outcome
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
 EVENT: Final = b'{"event":"'
 INSTRUCTION: Final = b'{"instruction":"'
+FIRST_LINE: Final = 1
+"""The header's number; lines are counted from there."""
+LONGEST_EXCERPT: Final = 60
 
 
 class Story:
@@ -71,8 +77,12 @@ class Story:
 # -- what is decoded of each kind --------------------------------------------------------------------------------------
 
 
+class _Record(msgspec.Struct, gc=False):
+    """Of which nothing is needed."""
+
+
 class _Moment(msgspec.Struct, gc=False):
-    time: float
+    time: Moment
 
 
 class _Submission(msgspec.Struct, gc=False):
@@ -147,9 +157,11 @@ _Taker = Callable[[bytes], None]
 
 
 class Stories:
-    """All tasks of a run, in order of submission."""
+    """All tasks of a run, in order of submission. `source` is named when a line cannot be read."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str = "") -> None:
+        self._source: Final = source
+        self._line = FIRST_LINE
         self.by_task: Final[dict[str, Story]] = {}
         self.open: Final[dict[str, Story]] = {}
         """Those that have not ended."""
@@ -178,17 +190,23 @@ class Stories:
             b"conclude": self._on(_Conclude, self._conclude),
         }
         self._moment: Final = self._on(_Moment, lambda _: None)
+        self._record: Final = self._on(_Record, lambda _: None)
 
     def take(self, lines: Iterable[bytes]) -> "Stories":
-        """Read lines, or further lines."""
-        events, instructions, other = self._events, self._instructions, self._moment
-        for line in lines:
-            if line.startswith(EVENT):
-                events.get(line[10 : line.index(b'"', 10)], other)(line)
-            elif line.startswith(INSTRUCTION):
-                taker = instructions.get(line[16 : line.index(b'"', 16)])
-                if taker is not None:
-                    taker(line)
+        """Read lines, or further lines. Raises LogError, with the source and the number of the line, at one that is
+        no record."""
+        line = b""
+        try:
+            for line in lines:
+                self._line += 1
+                if line.startswith(EVENT):
+                    self._events.get(line[10 : line.index(b'"', 10)], self._moment)(line)
+                elif line.startswith(INSTRUCTION):
+                    self._instructions.get(line[16 : line.index(b'"', 16)], self._record)(line)
+                else:
+                    raise ValueError("is neither an event nor an instruction")
+        except (msgspec.MsgspecError, ValueError) as problem:
+            raise LogError(f"{self._source}:{self._line}", f"is damaged: {problem} ({excerpt(line)})") from problem
         return self
 
     def definition(self, function: str) -> Function | None:
@@ -295,6 +313,11 @@ class Stories:
         if (story := self.open.pop(instruction.task, None)) is not None:
             story.outcome, story.ended = instruction.outcome, self.time
             story.message = instruction.message or story.message
+
+
+def excerpt(line: bytes) -> str:
+    """How a line begins, printable."""
+    return repr(line[:LONGEST_EXCERPT])[1:]
 
 
 _SUBMITTED: Final = msgspec.json.Decoder(_Submitted)

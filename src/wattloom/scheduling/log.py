@@ -81,6 +81,11 @@ class Log:
         """Its number in the journal; None: the log is a file of its own."""
         return None if self._stored is None else self._stored.run
 
+    @property
+    def name(self) -> str:
+        """As `--log` takes it."""
+        return str(self.path) if self.run is None else f"{self.path}#{self.run}"
+
     def lines(self) -> Iterator[bytes]:
         """Every line after the header, as it was written. A torn last line, as a crash leaves it, ends the log."""
         if self._stored is not None:

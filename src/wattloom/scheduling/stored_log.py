@@ -1,10 +1,12 @@
 """Logs that stand in a journal, run by run: where they are in the file, and how to read them.
 
-Owns the part of a journal that is the engine's log (tables `runs` and `log`) and the marks by which a journal is known.
-Reads only, also while a program writes; writing is the journal's own work, and what else it holds is not known here.
+Owns the part of a journal that is the engine's log (tables `runs` and `log`), the marks by which a journal is known,
+and what a sound row is: SQLite has no checksums of its own. Reads only, also while a program writes; writing is the
+journal's own work, and what else it holds is not known here.
 """
 
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +17,9 @@ from wattloom.errors import LogError
 
 APPLICATION: Final = 0x5774_6C6D
 """SQLite's `application_id` of every journal."""
-JOURNAL_VERSION: Final = 1
+JOURNAL_VERSION: Final = 2
 """SQLite's `user_version`: the version of the tables."""
+FIRST_WITH_CHECKSUMS: Final = 2
 ROWS_PER_RUN: Final = 1 << 40
 """The rows of run n have ids from n times this on: no index is needed to find them."""
 ROWS_AT_ONCE: Final = 64
@@ -44,12 +47,21 @@ class StoredLog:
         with closing(read_only(self.path)) as connection:
             after, seen = rows_of(self.run)[0] - 1, 0
             while rows := _some_rows(connection, self.path, after, self._last):
-                for _, records in rows:
-                    yield records
+                for row, records, sum_then in rows:
+                    seen += 1
+                    yield self._sound(row, records, sum_then)
                 after = rows[-1][0]
-                seen += len(rows)
         if seen != self._rows:
             raise LogError(str(self.path), f"run {self.run} was pruned while it was read")
+        if seen and self._last - rows_of(self.run)[0] != seen:
+            raise LogError(str(self.path), f"run {self.run} is damaged: rows of its log are missing")
+
+    def _sound(self, row: int, records: object, sum_then: object) -> bytes:
+        """The lines of a row, or a LogError."""
+        found = damage(row, records, sum_then)
+        if found or not isinstance(records, bytes):
+            raise LogError(str(self.path), f"run {self.run} is damaged: row {row % ROWS_PER_RUN} of its log {found}")
+        return records
 
     def lines(self) -> Iterator[bytes]:
         for chunk in self.chunks():
@@ -61,6 +73,26 @@ class StoredLog:
 def rows_of(run: int) -> tuple[int, int]:
     """First and last id that rows of a run can have."""
     return run * ROWS_PER_RUN, (run + 1) * ROWS_PER_RUN - 1
+
+
+def checksum(row: int, data: bytes) -> int:
+    """What stands beside the data of a row. The row's number counts too: data in another's place are damage."""
+    return zlib.crc32(data, row & 0xFFFF_FFFF)
+
+
+def damage(row: int, data: object, sum_then: object) -> str:
+    """What is wrong with a row, in words; empty: nothing. Rows of old journals have no checksum (None)."""
+    if not isinstance(data, bytes):
+        return f"is {type(data).__name__}, not bytes"
+    if sum_then is not None and sum_then != checksum(row, data):
+        return "has another checksum than when it was written"
+    return ""
+
+
+def checksums_in(connection: sqlite3.Connection) -> str:
+    """The column to ask for; old journals that no program has opened since have none."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    return "checksum" if version >= FIRST_WITH_CHECKSUMS else "NULL"
 
 
 def is_journal(path: Path) -> bool:
@@ -100,9 +132,9 @@ def read_only(path: Path) -> sqlite3.Connection:
 def _find(connection: sqlite3.Connection, path: Path, run: int | None) -> tuple[int, bytes]:
     """Number and header of the wanted run, or of the last one."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version != JOURNAL_VERSION:
+    if not 1 <= version <= JOURNAL_VERSION:
         raise LogError(
-            str(path), f"is a journal of version {version}; this version of Wattloom reads {JOURNAL_VERSION}"
+            str(path), f"is a journal of version {version}; this version of Wattloom reads up to {JOURNAL_VERSION}"
         )
     known = [row[0] for row in connection.execute("SELECT run FROM runs ORDER BY run")]
     if not known:
@@ -110,14 +142,17 @@ def _find(connection: sqlite3.Connection, path: Path, run: int | None) -> tuple[
     wanted = known[-1] if run is None else run
     if wanted not in known:
         raise LogError(str(path), f"has no run {wanted}; it has {', '.join(map(str, known[-20:]))}")
-    header: bytes = connection.execute("SELECT header FROM runs WHERE run = ?", (wanted,)).fetchone()[0]
+    header = connection.execute("SELECT header FROM runs WHERE run = ?", (wanted,)).fetchone()[0]
+    if not isinstance(header, bytes):
+        raise LogError(str(path), f"run {wanted} is damaged: its header is {type(header).__name__}, not bytes")
     return wanted, header
 
 
-def _some_rows(connection: sqlite3.Connection, path: Path, after: int, last: int) -> list[tuple[int, bytes]]:
+def _some_rows(connection: sqlite3.Connection, path: Path, after: int, last: int) -> list[tuple[int, object, object]]:
     try:
         return connection.execute(
-            "SELECT id, records FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?", (after, last, ROWS_AT_ONCE)
+            f"SELECT id, records, {checksums_in(connection)} FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+            (after, last, ROWS_AT_ONCE),
         ).fetchall()
     except sqlite3.Error as problem:
         raise LogError(str(path), f"cannot be read further: {problem}") from problem

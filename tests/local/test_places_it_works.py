@@ -474,6 +474,93 @@ def test_a_fork_of_a_program_with_a_busy_executor_does_not_hang(script: MakeScri
     assert said == ["child: True", "child: 1", "parent: 0 True"]
 
 
+@pytest.mark.parametrize("held", ["a future", "the dispatcher", "the default executor"])
+def test_a_fork_while_another_thread_holds_a_lock_does_not_hang(script: MakeScript, held: str) -> None:
+    """Whoever held it does not exist in the child, and would never let go."""
+    locks = {
+        "a future": "future.CONDITIONS[0]",
+        "the dispatcher": "executor._dispatcher.lock",
+        "the default executor": "decorator._LOCK",
+    }
+    here = script(f"""
+    import os, sys, threading, time, wattloom
+    from wattloom.local import decorator, future
+
+    executor = wattloom.Executor(1, meter="off")
+    waiting = executor.submit(time.sleep, 0.5)
+    taken, over = threading.Event(), threading.Event()
+
+    def hold():
+        with {locks[held]}:
+            taken.set()
+            over.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            waiting.result()
+        except RuntimeError as problem:
+            print("fork" in str(problem), waiting.done(), flush=True)
+        executor.shutdown()
+        with wattloom.Executor(1, meter="off") as own:
+            print(own.submit(abs, -1).result(), wattloom.function(abs).remote(-2).result(), flush=True)
+        sys.exit(0)
+    _, status = os.waitpid(child, 0)
+    over.set()
+    print("parent:", status, waiting.result(), flush=True)
+    """)
+    assert here.run().splitlines() == ["True False", "1 2", "parent: 0 None"]
+
+
+def test_a_fork_waits_until_sqlite_holds_none_of_its_own_locks(script: MakeScript) -> None:
+    """They are of the whole process: a child forked in the middle of a commit could not open a journal any more."""
+    here = script("""
+    import os, sys, threading, time, wattloom
+    from wattloom.journal.pending import Pending
+
+    executor = wattloom.Executor(1, meter="off")
+    assert executor.submit(abs, -1).result() == 1
+    committing, commits = threading.Event(), []
+    write = Pending.write
+
+    def slowly(self, *rest):
+        write(self, *rest)
+        committing.set()
+        time.sleep(0.5)
+        commits.append(time.monotonic())
+
+    Pending.write = slowly
+    executor.submit(abs, -2)
+    committing.wait()
+    committing.clear()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if commits else 1)
+    print(os.waitpid(child, 0)[1], flush=True)
+    """)
+    assert here.run() == "0\n"
+
+
+def test_a_done_callback_that_forks_leaves_its_executor_to_the_parent(script: MakeScript) -> None:
+    """The child's only thread is then the dispatcher's, and goes on where the callback returns."""
+    here = script("""
+    import os, time, wattloom
+
+    executor = wattloom.Executor(1, meter="off")
+    children = []
+    first = executor.submit(time.sleep, 0.2)
+    later = executor.submit(time.sleep, 0.4)
+    first.add_done_callback(lambda _: children.append(os.fork()))
+    later.result()
+    print(executor.submit(abs, -3).result(), os.waitpid(children[0], 0)[1], flush=True)
+    executor.shutdown()
+    """)
+    assert here.run() == "3 0\n"
+
+
 def test_a_fork_may_use_the_default_executor_anew(script: MakeScript) -> None:
     here = script("""
     import os, sys, wattloom

@@ -18,6 +18,7 @@ import msgspec
 
 from wattloom.journal import errors, recovery
 from wattloom.journal.calls import Call, KeptFunction, KeptResult, Unfinished
+from wattloom.journal.forking import unforked
 from wattloom.journal.lock import Lock
 from wattloom.journal.pending import Pending
 from wattloom.journal.retention import Retention, clear_away, let_go
@@ -67,6 +68,7 @@ class Journal:
         _OPEN.add(self)
 
     @classmethod
+    @unforked
     def open(
         cls,
         path: Path,
@@ -103,6 +105,7 @@ class Journal:
 
     # -- runs --------------------------------------------------------------------------------------------------------
 
+    @unforked
     def begin_run(self, header: Header, began: float) -> int:
         """Begin a log. `began` is the unix time at which the log's clock stands at 0. Returns the run's number."""
         if self.run is not None:
@@ -134,6 +137,7 @@ class Journal:
         self.run = None
         self._lock.sign()
 
+    @unforked
     def unfinished(self) -> list[Unfinished]:
         """Every accepted task without an end, of all earlier runs that nobody has taken over. Reads their logs."""
         connection = self._opened()
@@ -201,6 +205,7 @@ class Journal:
         """How much of the log and of payloads waits for a commit."""
         return self._pending.size()
 
+    @unforked
     def commit(self) -> None:
         """Put everything on disk, in one transaction. If it fails nothing is written, and the buffer is kept: a later
         commit may succeed."""
@@ -227,6 +232,7 @@ class Journal:
 
     # -- what is read ------------------------------------------------------------------------------------------------
 
+    @unforked
     def function(self, digest: str) -> KeptFunction | None:
         if (found := self._pending.functions.get(digest)) is not None:
             return KeptFunction(digest, found[0], found[2])
@@ -244,6 +250,7 @@ class Journal:
             raise errors.damaged(self.path, row[2], "results", repr(key), wrong)
         return None if row is None else KeptResult(*row[:6])
 
+    @unforked
     def learned(self, function: str, machine: str) -> Any:
         """What `learn` was given last; None: nothing yet."""
         if (found := self._pending.learned.get((function, machine))) is not None:
@@ -254,17 +261,20 @@ class Journal:
         except (msgspec.MsgspecError, ValueError, TypeError) as problem:
             raise errors.corrupt(self.path, f"what was learned of {function} cannot be read: {problem}") from problem
 
+    @unforked
     def prune(self) -> None:
         """Remove runs that need not be kept any more, as when it was opened."""
         let_go(self._opened(), self.path, self._retention, time.time())
         self.tidy()
 
+    @unforked
     def tidy(self, seconds: float = TIDYING_S) -> bool:
         """Spend about so long on clearing away what was pruned; whether there is more to do. For idle moments."""
         return clear_away(self._opened(), self.path, seconds)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
+    @unforked
     def close(self) -> None:
         """Commit what is left, tidy the file up and let others have it. A run that was not ended counts as cut off."""
         if self._connection is None:
@@ -290,6 +300,7 @@ class Journal:
             raise ValueError(f"{self.path} is closed")
         return self._connection
 
+    @unforked
     def _one(self, query: str, values: tuple[object, ...]) -> tuple[Any, ...] | None:
         try:
             row: tuple[Any, ...] | None = self._opened().execute(query, values).fetchone()

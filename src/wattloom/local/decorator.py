@@ -4,6 +4,7 @@ Owns the decorator and the executor that is there without asking. What a call ne
 """
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, overload
@@ -21,7 +22,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _DEFAULT: "Final[list[Executor]]" = []
-_LOCK: Final = threading.Lock()
+_LOCK = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """In a forked child nobody is left to let go of it."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def default_executor() -> "Executor":

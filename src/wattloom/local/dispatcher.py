@@ -50,7 +50,7 @@ class Dispatcher(Hearing):
     ) -> None:
         super().__init__(books, nodes, desk, initializer, idle_timeout_s, began)
         self.thread: Final = threading.Thread(target=self.run, name="wattloom-dispatcher", daemon=True)
-        self.lock: Final = threading.Lock()
+        self.lock = threading.Lock()
         """Held by whoever submits, or says that no more may be submitted."""
         self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._selector.register(self._wakeup, EVENT_READ, None)
@@ -66,6 +66,8 @@ class Dispatcher(Hearing):
         self.ended: bool = False
         """Whether it has nothing open any more, or is about to."""
         self.broken: BaseException | None = None
+        self._forked: bool = False
+        """Whether this is a child that the executor's process has forked: everything here is the parent's."""
 
     # -- from other threads --------------------------------------------------------------------------------------------
 
@@ -86,14 +88,25 @@ class Dispatcher(Hearing):
         return not closed
 
     def let_go(self) -> None:
-        """In a forked child, where this thread does not exist."""
-        self.closed = True
+        """In a forked child, where this thread does not exist; or is the child's only one, if a done callback forked."""
+        self.closed = self._forked = True
+        self.lock = threading.Lock()  # nobody is left to let go of the other
         if self.ended:
             return  # its descriptors are closed, and their numbers may be somebody else's
         if self.broken is None:
             self.broken = errors.ExecutorLost("this process was forked from the executor's: make another executor here")
         with suppress(OSError):
             self._workforce.let_go()
+
+    def check_that_it_can_come(self, future: TaskFuture) -> None:
+        """Before somebody waits for the end of a call: this thread must be there to tell it, and be another."""
+        if self._forked and self.broken is not None:
+            raise self.broken
+        if threading.current_thread() is self.thread:
+            raise RuntimeError(
+                f"a done callback cannot wait for another call (task {future.task_id}): it keeps the thread that would "
+                "tell of its end. Give that call a callback too, or wait in a thread of your own"
+            )
 
     def meter_now(self, future: TaskFuture) -> None:
         """Wait until the future has its joules. In a done callback, which this thread runs, they are read at once."""
@@ -189,13 +202,19 @@ class Dispatcher(Hearing):
         """The thread."""
         try:
             self._begin()
-            while not (self._stopping and not self._jobs and not self._inbox):
+            while not (self._stopping and not self._jobs and not self._inbox) and not self._forked:
                 self._turn()
-            self._finish()
+            if not self._forked:
+                self._finish()
         except BaseException as problem:
-            self._break(problem)
+            if not self._forked:
+                self._break(problem)
         finally:
-            self.ended = True
+            self._leave()
+
+    def _leave(self) -> None:
+        self.ended = True
+        if not self._forked:
             self._workforce.close(forget=self.broken is None)
             with suppress(JournalError):
                 self._books.journal.close()

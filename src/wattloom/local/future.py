@@ -3,6 +3,7 @@
 Owns the future and the question for its joules. It is set by the dispatcher.
 """
 
+import os
 import threading
 from concurrent.futures import Future
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
@@ -21,10 +22,20 @@ if TYPE_CHECKING:
 METERED_WITHIN_S: Final = 10.0
 """So long `energy` waits for the meter."""
 DONE: Final = (FINISHED, CANCELLED, CANCELLED_AND_NOTIFIED)
-_LOCK: Final = threading.RLock()
-CONDITIONS: Final = tuple(threading.Condition(_LOCK) for _ in range(61))
+CONDITIONS: Final = tuple(map(threading.Condition, [threading.RLock()] * 61))
 """Shared by all futures: enough that hardly anybody is woken for another's. They have one lock, because `wait` and
 `as_completed` take those of several futures at a time, in the order of the futures."""
+
+
+def _renew_conditions() -> None:
+    """In a forked child nobody is left to let go of the lock, or to be woken. In place: futures that the child has from
+    its parent keep theirs."""
+    lock = threading.RLock()
+    for condition in CONDITIONS:
+        threading.Condition.__init__(condition, lock)
+
+
+os.register_at_fork(after_in_child=_renew_conditions)
 
 
 class TaskFuture(Future[Any]):
@@ -78,6 +89,8 @@ class TaskFuture(Future[Any]):
     def _is_done_within(self, timeout: float | None) -> bool:
         if self._state in DONE:
             return True
+        if self._dispatcher is not None and (timeout is None or timeout > 0.0):
+            self._dispatcher.check_that_it_can_come(self)
         end = None if timeout is None else monotonic() + timeout
         with self._condition:
             while self._state not in DONE:

@@ -65,3 +65,8 @@ class MissingExtra(WattloomError):
 
 class InvariantBroken(WattloomError):
     """The engine's state contradicts itself: a defect, never the caller's fault."""
+
+
+def clean(text: str) -> str:
+    """Text that can be written: what is no character (of a file's name, say) becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,12 +1,17 @@
 """What a reviewer broke: hostile exceptions, storms of cancellation, keys, retries, and many functions."""
 
+import io
 import multiprocessing
 import os
+import socket
+import subprocess
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
@@ -16,7 +21,7 @@ import pytest
 import wattloom
 from wattloom.errors import InputError
 from wattloom.local import dispatcher
-from wattloom.local.errors import OutcomeUnknown
+from wattloom.local.errors import CannotSend, OutcomeUnknown
 from wattloom.local.future import TaskFuture
 from wattloom.local.options import Options
 
@@ -69,6 +74,179 @@ def raise_mute() -> NoReturn:
 
 def raise_no_character() -> NoReturn:
     raise ValueError("\udcff")
+
+
+class Changeling(Exception):
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
+        return int, (7,)
+
+
+def raise_changeling(_: int = 0) -> NoReturn:
+    raise Changeling
+
+
+def test_an_exception_that_is_pickled_as_something_else_is_told_as_such(executor: wattloom.Executor) -> None:
+    """What arrives cannot be raised: once that was a TypeError from inside the future."""
+    problem = executor.submit(raise_changeling).exception(SOON_S)
+    assert isinstance(problem, CannotSend)
+    assert "Changeling" in str(problem)
+    assert "__reduce__" in str(problem)
+    with pytest.raises(TypeError, match="__reduce__"):
+        list(executor.map(raise_changeling, range(4), chunksize=2))
+    assert executor.submit(pow, 2, 5).result(SOON_S) == 32
+
+
+class Untellable(Exception):
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("__cause__", "__context__", "__notes__"):
+            raise ValueError(name)
+        return super().__getattribute__(name)
+
+
+def raise_untellable() -> NoReturn:
+    raise Untellable
+
+
+def test_an_exception_whose_traceback_cannot_be_written_ends_its_call_alone(executor: wattloom.Executor) -> None:
+    worker = executor.submit(os.getpid).result(SOON_S)
+    assert executor.submit(raise_untellable).exception(SOON_S) is not None
+    assert executor.submit(os.getpid).result(SOON_S) == worker
+
+
+# -- what a call does to its worker ------------------------------------------------------------------------------------
+
+
+def print_and(trick: str) -> str:
+    print("said before", trick)
+    exec(trick, {"sys": sys, "os": os, "io": io})
+    return trick
+
+
+TRICKS = [
+    "sys.stdout = None",
+    "sys.stderr = None",
+    "sys.stdout = object()",
+    "sys.stdout.close()",
+    "sys.stdout = io.StringIO(); sys.stdout.close()",
+    "sys.stdin = None",
+    "os.close(0)",
+    "os.close(1)",
+    "os.close(2)",
+    "os.chdir('/')",
+    "del sys.stdout",
+    "sys.modules.pop('traceback')",
+    "sys.path.clear()",
+    "os.environ.clear()",
+]
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_what_a_call_does_to_its_surroundings_costs_neither_its_result_nor_its_worker(
+    tmp_path: Path, trick: str
+) -> None:
+    with wattloom.Executor(1, journal=tmp_path / "journal", meter="off") as executor:
+        worker = executor.submit(os.getpid).result(SOON_S)
+        call = executor.submit(print_and, trick)
+        assert call.result(SOON_S) == trick
+        large = executor.submit(bytes, 1 << 20)  # through a file, which may get a number that was closed
+        assert large.result(SOON_S) == bytes(1 << 20)
+        assert executor.submit(os.getpid).result(SOON_S) == worker
+    assert "said before" in wattloom.logs(call.task_id, tmp_path / "journal")[0].output
+
+
+def test_a_program_without_standard_output_has_workers_that_may_print(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, wattloom\n"
+        "def speak(number):\n"
+        "    print('said', number)\n"
+        "    return number\n"
+        "with wattloom.Executor(1, journal=sys.argv[1], meter='off') as executor:\n"
+        "    assert [executor.submit(speak, each).result() for each in range(3)] == [0, 1, 2]\n"
+    )
+    command = f"exec {sys.executable} {script} {tmp_path / 'journal'} <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], timeout=SOON_S).returncode == 0
+    assert [each.output for each in wattloom.logs(journal=tmp_path / "journal")] == ["said 2\n", "said 1\n", "said 0\n"]
+
+
+def fill_the_socket() -> None:
+    """As where the system's sockets hold more than is read at once."""
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as channel:
+            channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+
+
+def sleep_and_die() -> NoReturn:
+    time.sleep(0.3)
+    os._exit(3)
+
+
+def test_what_a_worker_said_before_it_died_counts_however_much_it_was(tmp_path: Path) -> None:
+    """More than one read takes, as one message, while the dispatcher is kept busy by a callback."""
+    with wattloom.Executor(1, journal=tmp_path / "journal", meter="off") as executor:
+        executor.submit(fill_the_socket).result(SOON_S)
+        first = executor.submit(time.sleep, 0.1)
+        first.add_done_callback(lambda _: time.sleep(1.0))
+        large = [executor.submit(bytes, 60_000) for _ in range(5)]
+        last = executor.submit(sleep_and_die)
+        assert [len(each.result(SOON_S)) for each in large] == [60_000] * 5
+        assert isinstance(last.exception(SOON_S), OutcomeUnknown)
+
+
+# -- names that cannot be written --------------------------------------------------------------------------------------
+
+
+def test_a_function_whose_name_is_no_text_hurts_nobody(executor: wattloom.Executor) -> None:
+    def odd() -> int:
+        return 5
+
+    odd.__qualname__ = odd.__name__ = "od\udcffd"
+    assert executor.submit(odd).result(SOON_S) == 5
+    assert executor.submit(pow, 2, 5).result(SOON_S) == 32
+
+
+def test_files_whose_names_are_no_text_may_be_scripts_and_journals(tmp_path: Path) -> None:
+    folder = tmp_path / "fold\udcffer"
+    folder.mkdir()
+    script = folder / "scr\udcffipt.py"
+    script.write_text(
+        "import sys, wattloom\n"
+        "def double(number):\n"
+        "    return 2 * number\n"
+        "for journal in (None, sys.argv[1]):\n"
+        "    with wattloom.Executor(1, journal=journal, meter='off') as executor:\n"
+        "        assert executor.submit(double, 4).result() == 8\n"
+        "        assert executor.submit(bytes, 1 << 20).result() == bytes(1 << 20)\n"
+    )
+    surroundings = os.environ | {"XDG_STATE_HOME": str(folder)}
+    done = subprocess.run([sys.executable, script, folder / "own"], env=surroundings, timeout=SOON_S, cwd=folder)
+    assert done.returncode == 0
+
+
+# -- callbacks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ask", [TaskFuture.result, TaskFuture.exception, lambda future: future.energy])
+def test_a_callback_that_waits_for_another_call_is_told_instead_of_hanging(
+    executor: wattloom.Executor, ask: Callable[[TaskFuture], Any]
+) -> None:
+    """Its thread is the one that would tell of the other's end."""
+    found: list[BaseException] = []
+    over = threading.Event()
+    slow = executor.submit(time.sleep, 0.3)
+
+    def wait_for_it(_: Any) -> None:
+        try:
+            ask(slow)
+        except BaseException as problem:
+            found.append(problem)
+        over.set()
+
+    executor.submit(pow, 2, 3).add_done_callback(wait_for_it)
+    assert over.wait(SOON_S)
+    assert "callback" in str(found[0])
+    assert slow.task_id in str(found[0])
+    assert slow.result(SOON_S) is None
 
 
 @pytest.mark.parametrize(("call", "kind"), [(raise_mute, Mute), (raise_no_character, ValueError)])

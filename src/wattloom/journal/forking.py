@@ -1,7 +1,7 @@
-"""No fork while SQLite works: its own locks would be held in the child for ever, and the child's first query would hang.
+"""No fork while SQLite works: its locks would be held in the child for ever, and the child's first query would hang.
 
-Owns a lock for each thread that uses SQLite, which a fork takes first. Threads do not wait for one another, only forks do
-for them, as long as a commit takes.
+Owns a lock for each thread that uses SQLite, which a fork takes first. Threads do not wait for one another, only forks
+do for them, as long as a commit takes.
 """
 
 import functools

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wattloom.errors import clean
 from wattloom.journal import errors, recovery
 from wattloom.journal.calls import Call, KeptFunction, KeptResult, Unfinished
 from wattloom.journal.forking import unforked
@@ -81,7 +82,7 @@ class Journal:
 
         Raises a JournalError: it is in use, may not be written, is damaged, too new, or the disk is full.
         """
-        path = path.absolute()
+        path, program = path.absolute(), clean(program)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.is_dir():

@@ -13,7 +13,7 @@ from selectors import DefaultSelector
 from typing import Any, Final
 
 from wattloom.cluster.reasons import Reason
-from wattloom.errors import EventRefused, WattloomError
+from wattloom.errors import EventRefused, WattloomError, clean
 from wattloom.local import errors
 from wattloom.local.books import Books
 from wattloom.local.desk import Desk
@@ -117,7 +117,7 @@ class Carrying:
         try:
             return self._workforce.take(place.node)
         except (OSError, WattloomError) as problem:
-            message = errors.clean(f"no worker can be started: {problem}")
+            message = clean(f"no worker can be started: {problem}")
             self.tell(ev.InstructionFailed(self._now, "place", place.task, place.attempt, place.node, message))
             return None
 

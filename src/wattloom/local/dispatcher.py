@@ -88,7 +88,7 @@ class Dispatcher(Hearing):
         return not closed
 
     def let_go(self) -> None:
-        """In a forked child, where this thread does not exist; or is the child's only one, if a done callback forked."""
+        """In a forked child, where this thread does not exist; or is the only one, if a done callback forked."""
         self.closed = self._forked = True
         self.lock = threading.Lock()  # nobody is left to let go of the other
         if self.ended:

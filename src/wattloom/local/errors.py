@@ -6,7 +6,7 @@ Owns these errors. What the function itself raised is passed on as it is.
 from concurrent.futures import BrokenExecutor
 from typing import Final
 
-from wattloom.errors import WattloomError
+from wattloom.errors import WattloomError, clean
 
 LONGEST: Final = 500
 """Letters of a message that are kept."""
@@ -55,6 +55,15 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.args[0]}"""'
 
 
+def with_its_traceback(problem: BaseException, text: str) -> BaseException:
+    """An exception from a worker, caused by where it was raised there. Raises TypeError: it is none, though it was one
+    before it was pickled."""
+    if not issubclass(type(problem), BaseException):
+        raise TypeError(f"it was pickled as something else, {type(problem).__qualname__}: see its __reduce__")
+    problem.__cause__ = RemoteTraceback(text)
+    return problem
+
+
 def in_words(problem: BaseException) -> str:
     """One line on somebody else's exception, whatever it does when it is asked."""
     try:
@@ -62,8 +71,3 @@ def in_words(problem: BaseException) -> str:
     except Exception:
         lines = ["(what it says cannot be read)"]
     return clean(f"{type(problem).__name__}: {lines[0] if lines else ''}"[:LONGEST])
-
-
-def clean(text: str) -> str:
-    """Text that can be written: what is no character becomes a question mark."""
-    return text.encode("utf-8", "replace").decode()

@@ -42,8 +42,8 @@ class Hello(msgspec.Struct, array_like=True):
 
     path: list[bytes]
     folder: bytes
-    progress: str
-    spool: str
+    progress: bytes
+    spool: bytes
     run: int
     initializer: bytes
     """Pickled (function, arguments); empty: none."""

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 import cloudpickle
 
+from wattloom.errors import clean
 from wattloom.local.many import Many
 
 FROZEN: Final = (int, float, complex, str, bytes, bool, type(None), ModuleType, BuiltinFunctionType)
@@ -123,7 +124,7 @@ def name_of(function: Callable[..., Any]) -> str:
         module = Path(file).stem if file else "interactive"
     if name.endswith("<lambda>") and isinstance(inner, FunctionType):
         name = f"{name}:{inner.__code__.co_firstlineno}"
-    return f"{module}.{name}"
+    return clean(f"{module}.{name}")
 
 
 # -- what a function uses ----------------------------------------------------------------------------------------------

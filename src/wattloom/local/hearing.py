@@ -56,8 +56,7 @@ class Hearing(Carrying):
 
     def hear_the_last(self, worker: WorkerProcess) -> None:
         """It has ended: what it said before still counts."""
-        while said := self._workforce.read(worker):
-            self._understand(worker, said)
+        self._understand(worker, self._workforce.read_the_rest(worker))
         self._died(worker)
 
     def _understand(self, worker: WorkerProcess, said: list[tuple[int, bytes]]) -> None:
@@ -131,9 +130,7 @@ class Hearing(Carrying):
         task = job.task.id
         if end.status == frames.RAISED:
             try:
-                problem, text = self.unpacked(end)
-                problem.__cause__ = errors.RemoteTraceback(text)
-                job.error = problem
+                job.error = errors.with_its_traceback(*self.unpacked(end))
             except BaseException as wrong:
                 job.error = errors.TaskError(task, f"its exception cannot be read here: {errors.in_words(wrong)}")
         else:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from wattloom.local.errors import RemoteTraceback
+from wattloom.local.errors import with_its_traceback
 
 Chunk = tuple[tuple[Any, ...], ...]
 
@@ -66,8 +66,7 @@ def one_by_one(found: Iterator[Results]) -> Iterator[Any]:
             while values:
                 yield values.pop()
             if problem is not None:
-                problem.__cause__ = RemoteTraceback(text)
-                raise problem
+                raise with_its_traceback(problem, text)
     finally:
         close = getattr(found, "close", None)
         if close is not None:

@@ -25,6 +25,7 @@ from wattloom.journal.errors import JournalError
 from wattloom.journal.progress import Progress
 from wattloom.journal.spool import Spool
 from wattloom.local import frames
+from wattloom.local.errors import with_its_traceback
 from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.lifeline import die_with
 from wattloom.local.packing import Packed, pack, unpack
@@ -58,7 +59,7 @@ class Output(io.TextIOBase):
 
     def write(self, text: str, /) -> int:
         self.keep(text)
-        return int(self._stream.write(text))
+        return len(text) if self._stream is None else int(self._stream.write(text))
 
     def keep(self, text: str) -> None:
         """Text that has found its own way out, and is to be kept too."""
@@ -68,7 +69,8 @@ class Output(io.TextIOBase):
             kept[:] = ["".join(kept)[-MOST_OUTPUT:]]
 
     def flush(self) -> None:
-        self._stream.flush()
+        if self._stream is not None:  # a program without standard output has workers without it
+            self._stream.flush()
 
     def fileno(self) -> int:
         return int(self._stream.fileno())
@@ -103,6 +105,7 @@ class Worker:
         self._encode: Final = msgspec.msgpack.Encoder().encode
         self._decode_calls: Final = msgspec.msgpack.Decoder(list[CallFrame]).decode
         self._printed: Final[list[str]] = []
+        self._stdout: Any = sys.stdout
         self._sent_at: float = 0.0
         self._stopping: bool = False
         self._slowdown: float = 1.0
@@ -170,9 +173,9 @@ class Worker:
             os.chdir(hello.folder)
         self._slowdown = hello.slowdown
         self._run = hello.run
-        self._progress = Progress.open(Path(hello.progress))
-        self._spool = Spool(Path(hello.spool))
-        sys.stdout = Output(sys.stdout, self._printed)
+        self._progress = Progress.open(Path(os.fsdecode(hello.progress)))
+        self._spool = Spool(Path(os.fsdecode(hello.spool)))
+        self._stdout = sys.stdout = Output(sys.stdout, self._printed)
         sys.stderr = Output(sys.stderr, self._printed)
         sys.argv[:] = [""]
         problem = ""
@@ -205,8 +208,7 @@ class Worker:
             seconds = self._wait_as_if_slow(began, cpu_s)
         output = b""
         if self._printed:
-            with suppress(OSError, ValueError):  # nobody may be there to read it
-                sys.stdout.flush()
+            self._flush()
             output = "".join(self._printed).encode(errors="replace")[-MOST_OUTPUT:]
             self._printed.clear()
         spool = ""
@@ -214,6 +216,13 @@ class Worker:
             status, spool, packed = self._spooled(call.number, status, packed)
         self._progress.end(call.number)
         self._note(EndFrame(call.number, status, packed.body, spool, seconds, cpu_s, output, clock_s))
+
+    def _flush(self) -> None:
+        """A call may have closed standard output or put something else in its place; nobody may be there to read it."""
+        with suppress(Exception):
+            self._stdout.flush()
+        with suppress(Exception):
+            sys.stdout.flush()
 
     def _note(self, end: EndFrame) -> None:
         with self._sending:
@@ -237,12 +246,11 @@ class Worker:
 
     def _raised(self, problem: BaseException) -> tuple[int, Packed]:
         """The exception and its traceback, as far as they can be sent."""
-        trace = problem.__traceback__
-        text = "".join(traceback.format_exception(type(problem), problem, trace.tb_next if trace else None))
+        text = _told(problem)
         try:
             problem.__traceback__ = None
             packed = pack((problem, text))
-            unpack(packed.body, packed.raw)  # some can be pickled and not unpickled
+            with_its_traceback(*unpack(packed.body, packed.raw))  # some can be pickled and not unpickled
             return frames.RAISED, packed
         except BaseException as wrong:
             kind = type(problem).__qualname__
@@ -301,6 +309,15 @@ class Worker:
             sleep(FLUSH_S)
             if self._ended:
                 self._send()
+
+
+def _told(problem: BaseException) -> str:
+    """An exception with its traceback, without our own frame; or what is wrong with it, if it cannot even be told."""
+    trace = problem.__traceback__
+    try:
+        return "".join(traceback.format_exception(type(problem), problem, trace.tb_next if trace else None))
+    except Exception as wrong:
+        return f"{type(problem).__qualname__} (its traceback cannot be written: {type(wrong).__qualname__})\n"
 
 
 if __name__ == "__main__":

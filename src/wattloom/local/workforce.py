@@ -4,6 +4,7 @@ Owns their sockets and their lives. Which call goes where is the engine's decisi
 dispatcher's.
 """
 
+import fcntl
 import os
 import signal
 import socket
@@ -34,6 +35,7 @@ WORKER: Final = "worker"
 MOST_FUNCTIONS: Final = 64
 """Functions that a worker keeps: those sent by value may be large, and new ones without end."""
 MOST_NUMBERED: Final = 4096
+STDERR: Final = 2
 STOPPING_S: Final = 2.0
 """How long a worker that was told to stop may take."""
 
@@ -105,8 +107,7 @@ class Workforce:
         self.by_life: Final[dict[int, WorkerProcess]] = {}
         self._killed_for_memory: int = killed_for_memory()
         self._started: int = 0
-        self._lifeline: Final = os.pipe()
-        os.set_inheritable(self._lifeline[0], False)
+        self._lifeline: Final = tuple(map(_above_standard, os.pipe()))
 
     # -- who does it ---------------------------------------------------------------------------------------------------
 
@@ -136,9 +137,12 @@ class Workforce:
         number = self._started
         progress = Progress.create(self._spool.path(f"{WORKER}-{self._run}-{number}"))
         ours, theirs = socket.socketpair()
+        theirs = socket.socket(fileno=_above_standard(theirs.detach()))
         process = subprocess.Popen(
             own_module("wattloom.local.worker", str(theirs.fileno()), str(self._lifeline[0])),
             stdin=subprocess.DEVNULL,
+            stdout=_standard(sys.__stdout__),
+            stderr=_standard(sys.__stderr__),
             pass_fds=(theirs.fileno(), self._lifeline[0]),
             start_new_session=True,
             env=own_environment(),
@@ -154,8 +158,8 @@ class Workforce:
         hello = Hello(
             path=[os.fsencode(entry or folder) for entry in sys.path],
             folder=os.fsencode(folder),
-            progress=str(progress.path),
-            spool=str(self._spool.folder),
+            progress=os.fsencode(progress.path),
+            spool=os.fsencode(self._spool.folder),
             run=self._run,
             initializer=self._initializer,
             environment=list(os.environb.items()),
@@ -244,6 +248,15 @@ class Workforce:
             return None
         return list(worker.inbox.frames(data)) if data else None
 
+    def read_the_rest(self, worker: WorkerProcess) -> list[tuple[int, bytes]]:
+        """What a worker that has ended said before, to the last byte. Its socket may be held open by a process that it
+        has left behind."""
+        said: list[tuple[int, bytes]] = []
+        with suppress(OSError):
+            while data := worker.channel.recv(READ_AT_ONCE):
+                said += worker.inbox.frames(data)
+        return said
+
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def kill(self, worker: WorkerProcess, why: str) -> None:
@@ -319,6 +332,20 @@ class Workforce:
                 self.forget(worker)
         for end in self._lifeline:
             os.close(end)
+
+
+def _above_standard(descriptor: int) -> int:
+    """A program without standard output has its number free, and its workers would print into the socket."""
+    if descriptor > STDERR:
+        return descriptor
+    found = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+    os.close(descriptor)
+    return found
+
+
+def _standard(ours: object) -> int | None:
+    """What a worker prints goes where what we print goes; if that is nowhere, its number is somebody else's by now."""
+    return subprocess.DEVNULL if ours is None else None
 
 
 def _folder() -> str:

@@ -1,9 +1,10 @@
 """A small cluster, written as a user would, and the command line in this process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -52,6 +53,18 @@ functions = { f = 1 }
 """
 
 Wattloom = Callable[..., Result]
+
+
+def commands(group: click.Command = cli, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command there is, with the words that name it."""
+    if isinstance(group, click.Group):
+        ctx = click.Context(group)
+        for name in group.list_commands(ctx):
+            found = group.get_command(ctx, name)
+            assert found is not None
+            yield from commands(found, *words, name)
+    if not isinstance(group, click.Group) or group.invoke_without_command:
+        yield words, group
 
 
 @pytest.fixture

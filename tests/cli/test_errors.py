@@ -4,9 +4,11 @@ import json
 from errno import ENOSPC
 from pathlib import Path
 
+import click
 import pytest
-from tests.cli.conftest import SCENARIO, Wattloom
+from tests.cli.conftest import SCENARIO, Wattloom, commands
 
+from wattloom.cli.main import main
 from wattloom.errors import InvariantBroken
 
 POLICY = """
@@ -184,3 +186,95 @@ def test_ctrl_c_is_quiet(scenario: Path, wattloom: Wattloom, monkeypatch: pytest
     monkeypatch.setattr("wattloom.api.simulate", interrupted)
     result = wattloom("simulate", scenario)
     assert (result.exit_code, result.output) == (130, "")
+
+
+def float_options() -> list[tuple[str, ...]]:
+    """Every option of every command that takes a number with a point: the words that name it."""
+    return [
+        (*path, option.opts[-1])
+        for path, command in commands()
+        for option in command.params
+        if isinstance(option, click.Option) and isinstance(option.type, click.FloatRange | click.types.FloatParamType)
+    ]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-nan"])
+@pytest.mark.parametrize("words", float_options(), ids=" ".join)
+def test_no_option_takes_a_number_that_cannot_be_counted_with(
+    words: tuple[str, ...], value: str, wattloom: Wattloom
+) -> None:
+    result = wattloom(*words, value)
+    assert result.exit_code == 2, result.output
+    assert f"Invalid value for '{words[-1]}'" in result.stderr
+
+
+@pytest.mark.parametrize("lag", ["1e308", "-1e300", "1e6"])
+def test_a_lag_beyond_the_recording_is_refused(lag: str, tmp_path: Path, wattloom: Wattloom) -> None:
+    power, runs = tmp_path / "p.csv", tmp_path / "r.csv"
+    power.write_text("time_s,watts\n" + "".join(f"{at},{60 + 20 * (at % 4 > 1)}\n" for at in range(40)))
+    runs.write_text("start_s,end_s,function\n" + "".join(f"{at},{at + 2},f\n" for at in range(2, 40, 4)))
+    assert "lag_s: " in refused(wattloom, "attribute", "--power", power, "--runs", runs, "--lag", lag)
+
+
+@pytest.mark.parametrize("ends", [("1e-320", "1e12"), ("1e-5", "100"), ("1", "1e300")])
+def test_watts_that_no_machine_draws_have_no_curve(ends: tuple[str, str], wattloom: Wattloom) -> None:
+    result = wattloom("machines", "curve", "--idle", ends[0], "--max", ends[1])
+    assert result.exit_code == 2
+    assert "idle" in result.stderr or "max" in result.stderr
+
+
+TOO_MANY = {
+    "a rate without end": ("count = 60", "duration_s = 1e11", "rate_per_s = 0.8", "rate_per_s = 1e11"),
+    "a count without end": ("count = 60", "count = 1_000_000_000", "", ""),
+    "bursts without end": (
+        'kind = "poisson"\nrate_per_s = 0.8\ncount = 60',
+        'kind = "bursts"\nbursts = 1_000_000\nevery_s = 1\ncount = 1_000_000',
+        "",
+        "",
+    ),
+    "nodes without end": ('machine = "big"\ncount = 2', 'machine = "big"\ncount = 1_000_000', "", ""),
+}
+
+
+@pytest.mark.parametrize("change", TOO_MANY.values(), ids=TOO_MANY)
+def test_a_simulation_that_could_never_end_is_not_begun(
+    change: tuple[str, str, str, str], tmp_path: Path, wattloom: Wattloom
+) -> None:
+    path = tmp_path / "endless.toml"
+    path.write_text(SCENARIO.replace(*change[:2]).replace(*change[2:]))
+    said = refused(wattloom, "simulate", path)
+    assert "a simulation takes at most 1" in said
+    assert str(path) in said
+
+
+def test_a_trace_that_could_never_end_is_not_begun(tmp_path: Path, wattloom: Wattloom) -> None:
+    (tmp_path / "trace.csv").write_text("time_s,function,count\n1,f,5\n2,f,1e15\n")
+    path = tmp_path / "endless.toml"
+    path.write_text(SCENARIO[: SCENARIO.index("[[arrivals]]")] + '[[arrivals]]\nkind = "trace"\nfile = "trace.csv"\n')
+    assert "trace.csv:3: count: would make 1,000,000,000,000,005 tasks" in refused(wattloom, "simulate", path)
+
+
+@pytest.mark.parametrize("seconds", ["5e-324", "1e-200", "1e12"])
+def test_run_times_that_make_endless_slowdowns_are_refused(seconds: str, tmp_path: Path, wattloom: Wattloom) -> None:
+    path = tmp_path / "short.toml"
+    path.write_text(SCENARIO.replace("work_s = 10", f"work_s = {seconds}"))
+    assert "functions.f.seconds.big" in refused(wattloom, "compare", path)
+
+
+def test_a_defect_of_ours_is_a_sentence_with_an_exit_code_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.delenv("WATTLOOM_TRACEBACK", raising=False)
+    monkeypatch.setattr("wattloom.cli.printing.console", broken)
+    for words, shown in ((["policies"], False), (["--traceback", "policies"], True)):
+        monkeypatch.setattr("sys.argv", ["wattloom", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr().err
+        assert ended.value.code == 70
+        assert "error: this is a defect of Wattloom: ZeroDivisionError: division by zero\n  try: " in said
+        assert ("Traceback" in said) is shown
+    monkeypatch.delenv("WATTLOOM_TRACEBACK")

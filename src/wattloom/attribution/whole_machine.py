@@ -51,6 +51,8 @@ def attribute_power(
     """Joules of every function that ran while the meter was read; and over time, in windows of `every_s`."""
     if wanted.idle_w is not None:
         _check_idle(power, wanted.idle_w)
+    if wanted.lag_s is not None:
+        _check_lag(power, wanted.lag_s)
     if package is not None:
         power, package = _common(power, package)
     kept = _metered_calls(power, runs)
@@ -99,6 +101,16 @@ def _check_idle(power: RecordedPower, idle_w: float) -> None:
             "idle_w",
             f"{idle_w:g} W cannot be idle: the lowest reading in {power.name} is {power.watts.min():g} W; leave it "
             f"out, and idle is found",
+        )
+
+
+def _check_lag(power: RecordedPower, lag_s: float) -> None:
+    """With a longer one no reading is about any time at which something could have run."""
+    most = float(power.time[-1] - power.time[0])
+    if not abs(lag_s) <= most:
+        raise InputError(
+            "lag_s",
+            f"{lag_s:g} s is more than the {most:g} s of readings in {power.name}; leave it out, and it is found",
         )
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import NamedPath, as_json
+from wattloom.cli.options import SECONDS, WATTS, Finite, NamedPath, as_json
 
 if TYPE_CHECKING:
     from wattloom.disaggregation.result import PowerAttribution
@@ -31,13 +31,11 @@ MOST_W: Final = 20_000.0
     help="Idle energy is nobody's (node), or shared by running seconds (pro-rata). Left out: node for marginal, "
     "pro-rata for full.",
 )
-@click.option(
-    "--idle-w", type=click.FloatRange(min=0.0), metavar="W", help="Idle watts, if you know them: used as given."
-)
+@click.option("--idle-w", type=WATTS, metavar="W", help="Idle watts, if you know them: used as given.")
 @click.option(
     "--lag",
     "lag_s",
-    type=float,
+    type=Finite(),
     metavar="S",
     help="Seconds that power's timestamps are behind activity, if known: to half a reading interval, since a reading "
     "may be named by its begin, middle or end.",
@@ -53,7 +51,7 @@ MOST_W: Final = 20_000.0
 @click.option(
     "--every",
     "every_s",
-    type=float,
+    type=SECONDS,
     metavar="SECONDS",
     help="Show figures over time, too, in windows of so many seconds: each from what the meter had said until then.",
 )

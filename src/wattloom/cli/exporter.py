@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import LOG_FILE, meter_names
+from wattloom.cli.options import LOG_FILE, WATTS, Finite, meter_names
 
 if TYPE_CHECKING:
     from wattloom.monitoring.exporter import Exporter
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Who bears idle draw and this program's own joules: the node, everybody by active joules, or by reserved CPU.",
 )
-@click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds between looks."
-)
+@click.option("--interval", type=Finite(0.1, 3600.0), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option(
     "--processes",
     type=click.IntRange(min=0),
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--least-watts",
-    type=click.FloatRange(min=0.0),
+    type=WATTS,
     default=0.1,
     show_default=True,
     help="With --processes: only for such that have drawn this much at a look.",

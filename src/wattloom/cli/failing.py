@@ -1,6 +1,6 @@
 """Errors in words: what is wrong, what to do about it, and the exit code.
 
-Owns the exit codes: 2 for what the user can put right, 1 for the rest, 130 after Ctrl-C.
+Owns the exit codes: 2 for what the user can put right, 1 for the rest, 130 after Ctrl-C, 70 for a defect of ours.
 """
 
 import os
@@ -17,6 +17,14 @@ from wattloom.errors import InputError, LogError, MissingExtra, PolicyError, Sce
 BAD_INPUT: Final = 2
 FAILED: Final = 1
 INTERRUPTED: Final = 130
+DEFECT: Final = 70
+"""As `EX_SOFTWARE` of sysexits.h."""
+TRACEBACK: Final = "WATTLOOM_TRACEBACK"
+"""The variable that shows where a defect is."""
+REPORT: Final = (
+    "`wattloom --traceback ...` shows where; please report it with that, the command and the files it was given"
+)
+LONGEST: Final = 300
 WORDS: Final = "wattloom.words"
 """Where the words behind `wattloom` are kept."""
 
@@ -55,6 +63,20 @@ def output_lost(problem: OSError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     _say(f"{problem.filename or 'the output'}: cannot be written: {problem.strerror or problem}", "")
     return FAILED
+
+
+def defect(problem: Exception) -> int:
+    """Say that something went wrong that is not the user's fault; the exit code."""
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        traceback.print_exception(problem)
+    if isinstance(problem, MemoryError):
+        _say("there is not enough memory for this", "give it less to do, or more memory")
+        return FAILED
+    words = " ".join(str(problem).split())[:LONGEST]
+    _say(f"this is a defect of Wattloom: {type(problem).__name__}{': ' * bool(words)}{words}", REPORT)
+    return DEFECT
 
 
 def _what_to_do(problem: WattloomError) -> str:

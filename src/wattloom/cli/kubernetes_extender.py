@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
-from wattloom.cli.options import LOG_FILE, policy_names
+from wattloom.cli.options import LOG_FILE, WATTS, Finite, policy_names
 
 
 @click.command(short_help="Advise kube-scheduler by watts and cost.")
@@ -21,7 +21,7 @@ from wattloom.cli.options import LOG_FILE, policy_names
     metavar="N",
     help="How many nodes, the best by the policy, kube-scheduler may choose from; `all`: all that watts allow.",
 )
-@click.option("--cap", type=float, metavar="W", help="Watts that the whole cluster may draw. Left out: no limit.")
+@click.option("--cap", type=WATTS, metavar="W", help="Watts that the whole cluster may draw. Left out: no limit.")
 @click.option("--listen", default="127.0.0.1:10263", show_default=True, metavar="HOST:PORT", help="For kube-scheduler.")
 @click.option("--tls-cert", type=LOG_FILE, metavar="F", help="Answer by HTTPS, with this certificate.")
 @click.option("--tls-key", type=LOG_FILE, metavar="F", help="The certificate's key.")
@@ -30,7 +30,7 @@ from wattloom.cli.options import LOG_FILE, policy_names
 @click.option("--http", default="127.0.0.1:10264", show_default=True, metavar="HOST:PORT", help="Health; empty: none.")
 @click.option(
     "--assume",
-    type=click.FloatRange(0.0, 3600.0),
+    type=Finite(0.0, 3600.0),
     default=30.0,
     show_default=True,
     metavar="S",

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import click
 
-from wattloom.cli.options import LOG_FILE, as_json
+from wattloom.cli.options import LOG_FILE, WATTS, as_json
 
 
 @click.command(short_help="Publish a machine's profile for a node.")
 @click.argument("node")
 @click.argument("file", type=LOG_FILE)
 @click.option("--as-annotation", is_flag=True, help="On the node itself, instead of as a MachineProfile object.")
-@click.option("--cap", type=float, metavar="W", help="Also a limit on the node's draw, in watts.")
+@click.option("--cap", type=WATTS, metavar="W", help="Also a limit on the node's draw, in watts.")
 @click.option("--kubeconfig", type=LOG_FILE, metavar="F", help="Left out: $KUBECONFIG, ~/.kube/config, or this pod's.")
 @click.option("--context", default="", metavar="C", help="A context of it. Left out: the current one.")
 @as_json

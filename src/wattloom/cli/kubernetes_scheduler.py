@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
-from wattloom.cli.options import LOG_FILE, policy_names
+from wattloom.cli.options import LOG_FILE, SECONDS, Finite, policy_names
 
 
 @click.command(short_help="Schedule the pods whose schedulerName is ours.")
@@ -31,12 +31,10 @@ from wattloom.cli.options import LOG_FILE, policy_names
     show_default=True,
     help="Bindings under way at once.",
 )
-@click.option(
-    "--qps", type=click.FloatRange(min=0.0), default=0.0, help="Pods decided per second at most. 0: no limit."
-)
+@click.option("--qps", type=Finite(0.0, 1e6), default=0.0, help="Pods decided per second at most. 0: no limit.")
 @click.option(
     "--first-answer",
-    type=click.FloatRange(min=0.0),
+    type=SECONDS,
     default=20.0,
     show_default=True,
     metavar="S",

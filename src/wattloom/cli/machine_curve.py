@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from wattloom.cli.options import LOG_FILE, as_json
+from wattloom.cli.options import LOG_FILE, WATTS, Finite, as_json
 from wattloom.report.figures import figure
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def _point(value: str) -> tuple[float, float]:
 
 
 @click.command(short_help="Tell watts at 0, 10 ... 100% load from idle and full draw.")
-@click.option("--idle", type=float, metavar="W", help="Watts at the plug, idle.")
-@click.option("--max", "full", type=float, metavar="W", help="Watts at the plug, at full load.")
+@click.option("--idle", type=WATTS, metavar="W", help="Watts at the plug, idle.")
+@click.option("--max", "full", type=WATTS, metavar="W", help="Watts at the plug, at full load.")
 @click.option("--cpu", metavar="NAME", help="The processor, as /proc/cpuinfo or a data sheet writes it.")
-@click.option("--year", type=float, metavar="Y", help="When the machine came; left out: when its processor did.")
+@click.option("--year", type=Finite(), metavar="Y", help="When the machine came; left out: when its processor did.")
 @click.option("--maker", metavar="NAME", help="Who made the machine, such as Dell, HPE, Lenovo or Fujitsu.")
 @click.option(
     "--point", "points", callback=_points, multiple=True, metavar="LOAD=W", help="Watts known at LOAD percent."

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from wattloom.cli.failing import WORDS
+from wattloom.cli.failing import TRACEBACK, WORDS, defect, output_lost
 
 COMMANDS: Final = {
     "run": "Run a command or a function here, and say what it cost.",
@@ -99,7 +99,19 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
+def _traceback(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        os.environ[TRACEBACK] = "1"
+
+
 @click.command(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--traceback",
+    is_flag=True,
+    expose_value=False,
+    callback=_traceback,
+    help=f"Show where a defect of Wattloom is, for a report; as {TRACEBACK}=1 does.",
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version and exit."
 )
@@ -116,11 +128,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as problem:
-        if problem.errno is None:
-            raise
-        from wattloom.cli.failing import output_lost
-
-        sys.exit(output_lost(problem))
+        sys.exit(defect(problem) if problem.errno is None else output_lost(problem))
+    except Exception as problem:
+        sys.exit(defect(problem))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import LOG_FILE, meter_names
+from wattloom.cli.options import LOG_FILE, Finite, meter_names
 
 if TYPE_CHECKING:
     from wattloom.monitoring.snapshot import Snapshot
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1, max=60),
+    type=Finite(0.1, 60.0),
     default=1.0,
     show_default=True,
     metavar="S",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wattloom.cli.options import as_json, meter_names
+from wattloom.cli.options import Finite, as_json, meter_names
 
 if TYPE_CHECKING:
     from wattloom.metering.live import Reading
@@ -21,7 +21,7 @@ OF: Final = {
 @click.argument("name", default="auto", shell_complete=meter_names)
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.01, max=3600),
+    type=Finite(0.01, 3600.0),
     default=1.0,
     show_default=True,
     metavar="S",

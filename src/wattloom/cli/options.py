@@ -5,6 +5,7 @@ Owns their names, help and completion, so that they are the same everywhere.
 
 import os
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -70,6 +71,25 @@ class NamedPath(click.Path):
 
 
 LOG_FILE: Final = NamedPath(path_type=Path)
+
+
+class Finite(click.FloatRange):
+    """A number that can be counted with: `nan` is within every range, and `inf` in all that have no end."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)
+        if not isfinite(found):
+            self.fail(f"must be a finite number, not {value}", param, ctx)
+        return found
+
+    def _describe_range(self) -> str:
+        """What the help shows; click has no words for a range without ends."""
+        return "" if self.min is None and self.max is None else super()._describe_range()
+
+
+SECONDS: Final = Finite(min=0, max=1e9)
+"""Thirty years: more is another unit."""
+WATTS: Final = Finite(min=0, max=1e12)
 
 
 # -- what was run here -------------------------------------------------------------------------------------------------

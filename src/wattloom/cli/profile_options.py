@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from wattloom.cli.options import F, NamedPath
+from wattloom.cli.options import SECONDS, F, NamedPath
 
 FILE: Final = NamedPath(path_type=Path)
 
@@ -25,7 +25,7 @@ def how_long(command: F) -> F:
     )
     settle = click.option(
         "--settle",
-        type=click.FloatRange(min=0),
+        type=SECONDS,
         default=60.0,
         show_default=True,
         metavar="N",

@@ -21,7 +21,8 @@ def markdown() -> str:
     sections = [
         "# Commands",
         GENERATED,
-        "Errors go to stderr. Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 after Ctrl-C. "
+        "Errors go to stderr. Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 after Ctrl-C, 70 a "
+        "defect of Wattloom (`--traceback` or `WATTLOOM_TRACEBACK=1` shows where). "
         "`NO_COLOR=1` switches colours off. With `--json`, stdout holds JSON and nothing else.",
         *_sections(cli, root),
     ]

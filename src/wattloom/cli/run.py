@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wattloom.cli.options import LOG_FILE, meter_names, policy_names, size
+from wattloom.cli.options import LOG_FILE, Finite, meter_names, policy_names, size
 
 if TYPE_CHECKING:
     from wattloom.local.future import TaskFuture
@@ -39,9 +39,9 @@ class CommandBehind(click.Command):
 @click.argument("function", required=False, metavar="[MODULE:FUNCTION | -- COMMAND...]")
 @click.option("--args", "args", metavar="JSON", help="The function's arguments, a list: --args '[1, \"two\"]'.")
 @click.option("--kwargs", metavar="JSON", help="The function's named arguments, an object: --kwargs '{\"n\": 3}'.")
-@click.option("--cpu", type=float, metavar="N", help="Cores it keeps busy. Left out: 1.")
+@click.option("--cpu", type=Finite(), metavar="N", help="Cores it keeps busy. Left out: 1.")
 @click.option("--memory", type=size, metavar="SIZE", help="Memory it needs: bytes, or as in 512M, 2G.")
-@click.option("--timeout", type=float, metavar="S", help="End it after so many seconds; the exit code is then 124.")
+@click.option("--timeout", type=Finite(), metavar="S", help="End it after so many seconds; the exit code is then 124.")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Run it again if it fails, so many times.")
 @click.option(
     "--idempotent",
@@ -49,7 +49,7 @@ class CommandBehind(click.Command):
     default=None,
     help="It may be run again: after a crash the next `wattloom run` does so.",
 )
-@click.option("--energy-weight", type=float, metavar="W", help="From 0, all for speed, to 1, all for energy.")
+@click.option("--energy-weight", type=Finite(), metavar="W", help="From 0, all for speed, to 1, all for energy.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run it N times, one by one.")
 @click.option("--policy", shell_complete=policy_names, metavar="P", help="A policy. Left out: that of the settings.")
 @click.option("--journal", type=LOG_FILE, metavar="F", help="Write it down here. Left out: in the state folder.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import as_json, function_names, journal_option, say_unreadable
+from wattloom.cli.options import Finite, as_json, function_names, journal_option, say_unreadable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,13 +66,13 @@ def tasks(
 @tasks.command(short_help="Remove old runs from journals.")
 @click.option(
     "--older-than",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     metavar="DAYS",
     help="Remove runs that ended longer ago. Left out: the setting retention_days.",
 )
 @click.option(
     "--larger-than",
-    type=click.FloatRange(min=0),
+    type=Finite(min=0),
     metavar="MB",
     help="Remove the oldest runs of a journal until it is no larger. Left out: the setting retention_megabytes.",
 )
@@ -141,7 +141,10 @@ def when(submitted: float, run: int) -> str:
     """Of today: the time; a log that is no journal has only its own seconds."""
     if not run:
         return f"{submitted:,.3f} s"
-    at = datetime.fromtimestamp(submitted)
+    try:
+        at = datetime.fromtimestamp(submitted)
+    except (OverflowError, OSError, ValueError):  # a damaged journal's: no date of any calendar
+        return "unknown"
     return f"{at:%H:%M:%S}" if at.date() == datetime.now().date() else f"{at:%Y-%m-%d %H:%M}"
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wattloom.cli.options import as_json, meter_names
+from wattloom.cli.options import Finite, as_json, meter_names
 
 BUSY: Final = 0.2
 """Cores that others may use before it is said."""
@@ -35,7 +35,7 @@ def validate() -> None:
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=1.0),
+    type=Finite(1.0, 1e6),
     default=60.0,
     show_default=True,
     help="About how long it may take; each part of it takes a second or more.",

@@ -4,13 +4,14 @@ Owns the checks and their words. Knows the medians of published results, and no 
 """
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Final
 
 from wattloom.cluster.processors import Known, known_processors, named
 from wattloom.errors import InputError
 
 YEARS: Final = (1990, 2100)
+WATTS: Final = (0.001, 1e9)
+"""Of one machine: beyond, it is another unit, and the logarithms of the model would not hold it."""
 
 
 def ends_of(
@@ -28,8 +29,8 @@ def check(ends: tuple[float, float], points: Mapping[float, float], year: float 
     """InputError if it contradicts itself."""
     idle, full = ends
     for field, watts in (("idle", idle), ("max", full)):
-        if not (isfinite(watts) and watts > 0.0):
-            raise InputError(field, f"must be watts above 0, not {watts:g}")
+        if not WATTS[0] <= watts <= WATTS[1]:
+            raise InputError(field, f"must be watts above 0, from {WATTS[0]:g} to {WATTS[1]:g}, not {watts:g}")
     if idle >= full:
         raise InputError("idle", f"must be below max: {idle:g} W is not below {full:g} W")
     if year is not None and not YEARS[0] <= year <= YEARS[1]:

@@ -23,6 +23,10 @@ READABLE = (1, 2, 3)
 """Versions 1 and 2 had fewer kinds of records and fields, and no other ones."""
 SUBMITTED = b'{"event":"task-submitted"'
 """How the line of every task begins."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec says of a line that is no record: also of one that is no text, or nested without end."""
+LONGEST_HEADER = 1 << 20
+"""Bytes: a file that has no line ends in the first ones is no log, however large it is."""
 LINES_AT_ONCE = 512
 """Lines that a digest takes in together: far cheaper than one by one."""
 
@@ -104,9 +108,10 @@ class Log:
         for number, line in enumerate(self.lines(), start=2):
             decoder = events if line.startswith(b'{"event"') else instructions
             try:
-                yield decoder.decode(line)
-            except msgspec.DecodeError as problem:
+                record = decoder.decode(line)
+            except UNREADABLE as problem:
                 raise LogError(f"{self.path}:{number}", str(problem)) from problem
+            yield record
 
     def events(self) -> Iterator[AnyEvent]:
         for record in self.records():
@@ -124,7 +129,7 @@ class Log:
             if version not in READABLE:
                 raise LogError(str(self.path), f"has format {version}; this version reads {_either(READABLE)}")
             return msgspec.json.decode(first, type=Header)
-        except msgspec.DecodeError as problem:
+        except UNREADABLE as problem:
             raise LogError(str(self.path), f"is not a Wattloom log: {problem}") from problem
 
     def _first_line(self) -> bytes:
@@ -132,7 +137,7 @@ class Log:
             return self._stored.header
         try:
             with self.path.open("rb") as file:
-                return file.readline()
+                return file.readline(LONGEST_HEADER)
         except OSError as problem:
             raise LogError(str(self.path), problem.strerror or str(problem)) from problem
 

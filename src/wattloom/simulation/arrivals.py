@@ -8,7 +8,7 @@ import csv
 from math import exp, log, sqrt
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from wattloom.errors import ScenarioError
 from wattloom.scheduling.timers import LATEST_S
@@ -18,19 +18,25 @@ from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
 
 T = TypeVar("T")
+SHORTEST_S: Final = 1e-9
+LONGEST_S: Final = 1e9
+"""Seconds alone, from a nanosecond to thirty years: what is shorter still makes slowdowns without end."""
+MOST_TASKS: Final = 10_000_000
+"""Of a whole scenario: each takes about a kilobyte before the first one runs."""
 Draw = tuple[float, str, dict[str, str], str]
 """Time, function, what a trace's row says beyond, and where it says it."""
 
 
 def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
     """All tasks of a scenario in order of time."""
+    _refuse_too_many(scenario)
     draws: list[Draw] = []
     for number, entry in enumerate(scenario.arrivals):
         field = f"arrivals[{number}]"
         _only_its_own_fields(entry, field)
         random = Random(f"{seed}/{number}")
         if entry.kind == "trace":
-            draws += _trace(entry, folder, field)
+            draws += _trace(entry, folder, field, MOST_TASKS - len(draws))
         else:
             _known_functions(entry, scenario, field)
             times = _TIMES[entry.kind](entry, random, field)
@@ -66,6 +72,26 @@ def _known_functions(entry: ArrivalsEntry, scenario: Scenario, field: str) -> No
     for name in entry.functions:
         if name not in scenario.functions:
             raise ScenarioError(f"{field}.functions.{name}", "no such function in this file")
+
+
+def _refuse_too_many(scenario: Scenario) -> None:
+    """Before any is drawn. (Of a trace it is known when it was read.)"""
+    total = 0.0
+    for number, entry in enumerate(scenario.arrivals):
+        total += _expected(entry)
+        if total > MOST_TASKS:
+            raise ScenarioError(f"arrivals[{number}]", _too_many(total))
+
+
+def _expected(entry: ArrivalsEntry) -> float:
+    """How many tasks to expect of an entry, as far as it says."""
+    if entry.kind == "poisson" and entry.count is None:
+        return (entry.rate_per_s or 0.0) * (entry.duration_s or 0.0)
+    return (entry.count or 0) * (entry.bursts if entry.kind == "bursts" else 1)
+
+
+def _too_many(tasks: float) -> str:
+    return f"would make {tasks:,.0f} tasks; a simulation takes at most {MOST_TASKS:,}"
 
 
 def _at_once(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
@@ -106,7 +132,7 @@ def _need(value: T | None, field: str) -> T:
     return value
 
 
-def _trace(entry: ArrivalsEntry, folder: Path, field: str) -> list[Draw]:
+def _trace(entry: ArrivalsEntry, folder: Path, field: str, most: int) -> list[Draw]:
     if not entry.file:
         raise ScenarioError(f"{field}.file", "is needed for a trace")
     path = folder / entry.file
@@ -119,7 +145,9 @@ def _trace(entry: ArrivalsEntry, folder: Path, field: str) -> list[Draw]:
             if columns - _COLUMNS:
                 wrong = ", ".join(sorted(columns - _COLUMNS))
                 raise ScenarioError(f"{field}.file", f"{path} has unknown columns: {wrong}")
-            draws = [draw for line, row in enumerate(rows, start=2) for draw in _row(row, f"{path}:{line}", entry)]
+            draws: list[Draw] = []
+            for line, row in enumerate(rows, start=2):
+                draws += _row(row, f"{path}:{line}", entry, most - len(draws))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise ScenarioError(f"{field}.file", f"{path} cannot be read: {problem}") from problem
     if not draws:
@@ -127,13 +155,15 @@ def _trace(entry: ArrivalsEntry, folder: Path, field: str) -> list[Draw]:
     return draws
 
 
-def _row(row: dict[str, str], where: str, entry: ArrivalsEntry) -> list[Draw]:
+def _row(row: dict[str, str], where: str, entry: ArrivalsEntry, most: int) -> list[Draw]:
     time = number(row, "time_s", where)
     if time is None or time < 0.0:
         raise ScenarioError(f"{where}: time_s", "must be a number, not negative")
     count = whole(row, "count", where)
     if count is not None and count < 1:
         raise ScenarioError(f"{where}: count", f"must be at least 1, not {count}")
+    if (count or 1) > most:
+        raise ScenarioError(f"{where}: count", _too_many(MOST_TASKS - most + (count or 1)))
     if None in row:
         raise ScenarioError(where, "has more cells than the first line has columns")
     return [(entry.start_s + time, row["function"], row, where)] * (1 if count is None else count)
@@ -187,8 +217,12 @@ def _arrival(draw: Draw, name: str, scenario: Scenario, random: Random) -> Arriv
     factor = _factor(entry, random)
     seconds = number(row, "seconds", where)
     if seconds is not None:
-        if entry.work_s is None or not seconds > 0.0:
-            raise ScenarioError(f"{where}: seconds", "must be positive, and the function needs work_s to scale it")
+        if entry.work_s is None:
+            raise ScenarioError(f"{where}: seconds", "the function needs work_s to scale it")
+        if not SHORTEST_S <= seconds <= LONGEST_S:
+            raise ScenarioError(
+                f"{where}: seconds", f"must be positive, from {SHORTEST_S:g} to {LONGEST_S:g}, not {seconds:g}"
+            )
         factor = seconds / entry.work_s
     return Arrival(time, task, factor)
 

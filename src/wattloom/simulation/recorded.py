@@ -12,6 +12,7 @@ from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
+from wattloom.simulation.arrivals import SHORTEST_S
 from wattloom.simulation.trial import Arrival, Happening, SchedulerCost, Trial
 from wattloom.units import Joules, millicores
 from wattloom.workload.function import Function, Variant
@@ -158,7 +159,7 @@ class Recorded:
         result: list[float] = []
         for task, end in finished.items():
             best = shortest.get(self.tasks[task][1].function, 0.0) * self._factor(task, base)
-            if best > 0.0:
+            if best >= SHORTEST_S:
                 result.append((end - submitted[task]) / best)
         return result
 

@@ -15,13 +15,14 @@ from wattloom.cluster.profile_curve import machine_profile
 from wattloom.errors import InputError, ScenarioError
 from wattloom.metering.own_profile import read_profile
 from wattloom.scheduling.events import NodeJoined, NodeLost
-from wattloom.simulation.arrivals import arrivals_of
+from wattloom.simulation.arrivals import LONGEST_S, SHORTEST_S, arrivals_of
 from wattloom.simulation.scenario import FunctionEntry, NodeGroup, Scenario, VariantEntry
 from wattloom.simulation.trial import ColdStart, Happening, Trial
 from wattloom.units import GIB, MIB
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 
+MOST_NODES: Final = 1_000_000
 PROFILE: Final = ".json"
 """How a machine that is the name of a profile's file ends."""
 
@@ -83,6 +84,7 @@ def _measured(name: str, folder: Path, field: str) -> MachineProfile:
 
 def _nodes(scenario: Scenario, profiles: dict[str, MachineProfile]) -> list[Node]:
     nodes: dict[str, Node] = {}
+    _refuse_too_many(scenario)
     for number, group in enumerate(scenario.nodes):
         profile = profiles[group.machine]
         if group.asleep and (profile.sleep_w is None or not profile.watts):
@@ -106,6 +108,13 @@ def _nodes(scenario: Scenario, profiles: dict[str, MachineProfile]) -> list[Node
     return list(nodes.values())
 
 
+def _refuse_too_many(scenario: Scenario) -> None:
+    """Before any is made."""
+    total = sum(group.count for group in scenario.nodes)
+    if total > MOST_NODES:
+        raise ScenarioError("nodes", f"would make {total:,} nodes; a simulation takes at most {MOST_NODES:,}")
+
+
 def _names(group: NodeGroup) -> list[str]:
     prefix = group.name or Path(group.machine.removesuffix(PROFILE)).name
     if group.count == 1 and group.name:
@@ -113,9 +122,6 @@ def _names(group: NodeGroup) -> list[str]:
     width = len(str(group.count))
     return [f"{prefix}-{n:0{width}d}" for n in range(1, group.count + 1)]
 
-
-LONGEST_S = 1e9
-"""Seconds alone: thirty years."""
 
 Seconds = dict[tuple[str, str, str], float]
 
@@ -176,8 +182,10 @@ def _seconds(
         else:
             raise ScenarioError(f"{field}.seconds.{profile.name}", "is missing, and there is no work_s to scale")
     for machine, value in seconds.items():
-        if value > LONGEST_S:
-            raise ScenarioError(f"{field}.seconds.{machine}", f"{value:g} s is longer than {LONGEST_S:g} s")
+        if not SHORTEST_S <= value <= LONGEST_S:
+            raise ScenarioError(
+                f"{field}.seconds.{machine}", f"must be from {SHORTEST_S:g} to {LONGEST_S:g} s, not {value:g} s"
+            )
     named = {*variant.seconds, *entry.seconds}
     for machine in sorted(named - {profile.name for profile in profiles}):
         if machine not in scenario.machines and machine not in catalogue():

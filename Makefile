@@ -14,6 +14,12 @@ DEMO_REPORT ?= demo-report
 DEMO = $(BIN)/wattloom demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
 
 PYTEST_ARGS ?= -n 3 --dist worksteal
+# What needs neither Go nor programs of the distribution, and is quick: for contributors, while they work.
+QUICK_TESTS ?= tests/cli tests/cluster tests/docs tests/energy tests/engine tests/journal tests/policies tests/prediction \
+	tests/simulation tests/workload tests/local/conformance tests/test_settings.py
+# The same wheel and the short tests on every one of these that is installed (by name, or by pyenv).
+OTHER_PYTHONS ?= 3.12 3.13
+OTHER_TESTS ?= tests/engine tests/policies tests/simulation tests/journal tests/local/conformance tests/cli/test_installed_command.py
 # Peers the benchmarks compare with: never in the product's environment.
 BENCH_PEERS := simpy numpy psutil
 # Heavy ones, for bench-dispatch and bench-idle only.
@@ -43,7 +49,7 @@ export PIP_QUIET := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test tools guest lint check-compiled bench bench-decisions bench-simulation simgrid docs compiled wheel clean
+.PHONY: help demo test test-quick test-pythons wheels tools guest lint check-compiled bench bench-decisions bench-simulation simgrid docs compiled wheel clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +59,19 @@ demo: $(VENV)/.stamp-report ## run functions here, compare policies on a ready s
 
 test: $(VENV)/.stamp-dev tools guest kubernetes-binaries kubernetes-node-tools ## run the tests
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+test-quick: $(VENV)/.stamp-dev ## run the tests that need nothing but Python, without the slow ones (under 3 minutes)
+	$(BIN)/pytest $(PYTEST_ARGS) -m "not slow" $(wildcard $(QUICK_TESTS))
+
+# Each in an environment of its own, .venv-3.12 and so on. One that is not installed is named, and is no failure.
+test-pythons: ## run the short tests on each other Python that is installed (3.12, 3.13)
+	@for version in $(OTHER_PYTHONS); do \
+		python=$$(sh .ci/python $$version) || { echo "*** PYTHON $$version IS MISSING: its tests are skipped." >&2; continue; }; \
+		echo "Python $$version: $$python"; \
+		[ -x .venv-$$version/bin/python ] || "$$python" -m venv .venv-$$version || exit 1; \
+		.venv-$$version/bin/pip install -e '.[test]' || exit 1; \
+		.venv-$$version/bin/pytest $(PYTEST_ARGS) -m "not slow" $(wildcard $(OTHER_TESTS)) || exit 1; \
+	done
 
 lint: $(VENV)/.stamp-dev ## check style, format, types and the import contract
 	$(BIN)/ruff check .
@@ -75,6 +94,16 @@ check-compiled: $(VENV)/.stamp-dev $(BENCH_VENV)/.stamp-wattloom ## compare resu
 		cmp build/pure.json build/compiled.json && echo "$$scenario, $$policy: identical" || exit 1; done; done
 
 compiled: dist/.stamp-compiled ## build the mypyc-compiled wheel into dist/
+
+# dist/.stamp-compiled removes compiled wheels of before, so the others come after it.
+wheels: dist/.stamp-compiled ## build the compiled wheel for each Python that is installed (3.11, 3.12, 3.13) into dist/
+	@for version in $(OTHER_PYTHONS); do \
+		python=$$(sh .ci/python $$version) || { echo "*** PYTHON $$version IS MISSING: no wheel for it." >&2; continue; }; \
+		echo "compiling for Python $$version: $$python"; rm -rf build; \
+		[ -x .venv-$$version/bin/python ] || "$$python" -m venv .venv-$$version || exit 1; \
+		.venv-$$version/bin/pip install 'mypy>=1.14' 'setuptools>=77' || exit 1; \
+		WATTLOOM_COMPILE=1 .venv-$$version/bin/pip wheel --no-build-isolation --no-deps --wheel-dir dist . || exit 1; \
+	done; ls dist/wattloom-*-cp*.whl
 
 bench: bench-decisions bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-chaos bench-monitoring bench-disaggregation ## run all benchmarks
 
@@ -133,7 +162,7 @@ bench-peers: | $(BENCH_BIN)/python
 # The first time it builds Kubernetes with Go; without Go it says how to get it.
 .PHONY: bench-kubernetes
 bench-kubernetes: $(BENCH_VENV)/.stamp-wattloom $(BENCH_VENV)/.stamp-kubernetes ## pods bound per second, beside kube-scheduler
-	$(BENCH_BIN)/python benchmarks/kubernetes.py $(BENCH_OPTIONS)
+	$(BENCH_BIN)/python benchmarks/kube_scheduling.py $(BENCH_OPTIONS)
 
 bench-vms: $(BENCH_VENV)/.stamp-wattloom tools guest ## how late and how right a virtual machine learns its joules
 	$(BENCH_BIN)/python benchmarks/vm_shares.py --kernel $(GUEST) $(BENCH_ARGS)

@@ -1,4 +1,4 @@
-"""Wattloom runs functions, tasks and workflows where they cost the least energy, and shows the saving.
+"""Wattloom runs functions and tasks where they cost the least energy, and shows the saving.
 
 Owns the public names. They are loaded when first used, so that `import wattloom` costs next to nothing.
 """

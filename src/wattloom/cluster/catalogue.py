@@ -1,4 +1,4 @@
-"""The catalogue of machines: profiles quoted from published measurements, and how they are written in TOML.
+"""The catalogue of machines: profiles with their sources, measured or estimated, and how they are written in TOML.
 
 Owns `machines.toml` and the form of a machine in a file. Every curve names its source.
 """

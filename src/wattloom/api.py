@@ -3,6 +3,7 @@
 Owns what a caller may give (names, paths or objects) and what comes back. Prints nothing, draws nothing.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -272,9 +273,10 @@ def validate_attribution(
     """How far the joules of calls are from what the meter sees when one function is left out of a mix. Functions are
     called without arguments, and given as `module:name` or themselves; none: four small ones of different kinds."""
     from wattloom.local.leave_one_out import validate_attribution as validate
-    from wattloom.local.named import named_function
+    from wattloom.local.named import import_also_from, named_function
     from wattloom.local.sample_work import FUNCTIONS
 
+    import_also_from(os.getcwd())
     named = [named_function(each) if isinstance(each, str) else each for each in functions]
     return validate(named or FUNCTIONS, seconds=seconds, rounds=rounds, meter=meter, progress=progress)
 

@@ -7,11 +7,13 @@ by default; which settings there are stands in `setting_groups`. Knows neither w
 
 import hashlib
 import os
+import pwd
 import re
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -19,6 +21,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from wattloom.errors import InputError
+from wattloom.ownership import SUPERUSER
 from wattloom.setting_groups import Settings
 
 PREFIX: Final = "WATTLOOM_"
@@ -153,14 +156,23 @@ def _kind(value: object) -> str:
 
 
 def state_folder() -> Path:
-    """$XDG_STATE_HOME/wattloom, or ~/.local/state/wattloom; for a user without a home, a folder of temporary files."""
+    """$XDG_STATE_HOME/wattloom, or ~/.local/state/wattloom; for a user without a home, a folder of temporary files. The
+    superuser's is his own even where $HOME is still that of somebody else, as after `sudo -E`."""
     given = os.environ.get("XDG_STATE_HOME", "")
     if os.path.isabs(given):  # the XDG specification has relative ones ignored
         return Path(given) / "wattloom"
     try:
-        return Path.home() / ".local" / "state" / "wattloom"
+        return _home() / ".local" / "state" / "wattloom"
     except RuntimeError:
         return Path(tempfile.gettempdir()) / f"wattloom-{os.getuid()}"
+
+
+def _home() -> Path:
+    home = Path.home()
+    if os.geteuid() == SUPERUSER and home.is_dir() and home.stat().st_uid != SUPERUSER:
+        with suppress(KeyError):
+            return Path(pwd.getpwuid(SUPERUSER).pw_dir)
+    return home
 
 
 def program_path() -> str:

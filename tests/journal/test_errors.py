@@ -19,6 +19,7 @@ from wattloom.journal.errors import (
     JournalError,
     JournalFailed,
     JournalFull,
+    JournalNotOurs,
     JournalReadOnly,
     JournalTooNew,
     of_sqlite,
@@ -149,7 +150,7 @@ def test_a_folder_is_not_a_journal(tmp_path: Path) -> None:
         Journal.open(tmp_path)
 
 
-ALL = [JournalBusy, JournalCorrupt, JournalFailed, JournalFull, JournalReadOnly, JournalTooNew]
+ALL = [JournalBusy, JournalCorrupt, JournalFailed, JournalFull, JournalNotOurs, JournalReadOnly, JournalTooNew]
 
 
 @pytest.mark.parametrize("kind", ALL)

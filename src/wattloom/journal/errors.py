@@ -4,6 +4,7 @@ JournalError (a WattloomError)     `retryable`: whether the same may succeed lat
 ├── JournalBusy        retryable   another program, or another part of this one, has it
 ├── JournalFull        retryable   no room on the disk; what was to be written is kept and may be committed later
 ├── JournalReadOnly    permanent   it may not be written here
+├── JournalNotOurs     permanent   somebody else could have written it, and so have this user run his code
 ├── JournalCorrupt     permanent   the file is damaged, or is no journal
 ├── JournalTooNew      permanent   a later version of Wattloom wrote it
 └── JournalFailed      retryable   the disk, or SQLite, failed otherwise
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from wattloom.errors import WattloomError
+from wattloom.ownership import NotOurs
 from wattloom.scheduling.stored_log import ROWS_PER_RUN
 
 LEAST_FREE: Final = 256 * 1024
@@ -55,6 +57,10 @@ class JournalReadOnly(JournalError):
     """The journal, or its folder, may not be written."""
 
 
+class JournalNotOurs(JournalError):
+    """Somebody else owns the journal, or may write to it, or to its folder."""
+
+
 class JournalCorrupt(JournalError):
     """The file is damaged or is no journal."""
 
@@ -87,6 +93,8 @@ def of_system(path: Path, problem: OSError) -> JournalError:
     """What the operating system's complaint means for the user."""
     if problem.errno in (ENOSPC, EDQUOT, EFBIG):
         return full(path)
+    if isinstance(problem, NotOurs):
+        return not_ours(path, problem)
     if problem.errno in (EACCES, EPERM, EROFS):
         return read_only(path)
     return JournalFailed(path, f"could not be opened or written: {problem.strerror or problem}")
@@ -105,6 +113,15 @@ def read_only(path: Path) -> JournalReadOnly:
         path,
         f"may not be written: give yourself write access to it and to {path.parent}, or put the journal elsewhere "
         "(WATTLOOM_LOCAL__JOURNAL)",
+    )
+
+
+def not_ours(path: Path, problem: NotOurs) -> JournalNotOurs:
+    return JournalNotOurs(
+        path,
+        f"{problem.filename} {problem.strerror}. What stands in a journal is run, so nobody else may write there: mend "
+        f"that, or put the journal into a folder of your own (WATTLOOM_LOCAL__JOURNAL=FOLDER/{path.name}; a folder "
+        "that is not there is made)",
     )
 
 

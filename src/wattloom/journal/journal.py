@@ -26,6 +26,7 @@ from wattloom.journal.retention import Retention, clear_away, let_go
 from wattloom.journal.schema import Durability, connect
 from wattloom.journal.size import WRITTEN
 from wattloom.journal.spool import Spool, spool_path
+from wattloom.ownership import refuse_foreign_folder
 from wattloom.scheduling.log import Header
 from wattloom.scheduling.stored_log import damage, rows_of
 
@@ -87,6 +88,7 @@ class Journal:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.is_dir():
                 raise IsADirectoryError(EISDIR, "it is a folder; name a file")
+            refuse_foreign_folder(path.parent)
         except OSError as problem:
             raise errors.of_system(path, problem) from problem
         lock = Lock.take(path, program)
@@ -97,6 +99,7 @@ class Journal:
             let_go(connection, path, retention, time.time())
             clear_away(connection, path, TIDYING_S)
             spool = Spool(spool_path(path), sync=durability == "machine")
+            spool.refuse_foreign()
             return cls(path, lock, connection, spool, program, retention)
         except BaseException:
             if connection is not None:

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from wattloom.journal import errors
+from wattloom.ownership import refuse_foreign_descriptor
 
 LENGTH: Final = 1024
 """Bytes of the lock file: always as many, written at once, so that it is never read half-written."""
@@ -43,7 +44,7 @@ class Lock:
         """Raises JournalBusy, which names the holder."""
         path = lock_path(journal)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = _opened(path)
         except OSError as problem:
             raise errors.of_system(journal, problem) from problem
         try:
@@ -83,6 +84,17 @@ def _leave_to_the_parent() -> None:
 
 
 os.register_at_fork(after_in_child=_leave_to_the_parent)
+
+
+def _opened(path: Path) -> int:
+    """Made for this user only, or there and nobody else's: whoever holds a lock keeps others out."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        refuse_foreign_descriptor(path, descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def lock_path(journal: Path) -> Path:

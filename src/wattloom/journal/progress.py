@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from wattloom.journal import errors
+from wattloom.ownership import refuse_foreign_folder
 
 MARK: Final = 0x5774_6C6D_0001
 """Says that the file is one of these, and its version."""
@@ -47,8 +48,9 @@ class Progress:
     def create(cls, path: Path) -> "Progress":
         """A new file; the folder is made if need be. Raises a JournalError if there is no room for it, or the like."""
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            refuse_foreign_folder(path.parent)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 # Written, not just made long: on a full disk this fails now, and not with SIGBUS when a word is set.
                 first = [MARK, 0, 0, NO_LIMIT, *([0] * (WORDS - 4))]
@@ -62,7 +64,7 @@ class Progress:
     @classmethod
     def open(cls, path: Path) -> "Progress":
         """By the worker, or after a crash. Raises OSError if it is not there, ValueError if it is something else."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if os.fstat(descriptor).st_size != WORDS * 8:
                 raise ValueError(f"{path} is not a progress file")

@@ -8,7 +8,9 @@ import sqlite3
 from pathlib import Path
 from typing import Final, Literal
 
+from wattloom import ownership
 from wattloom.journal import errors
+from wattloom.ownership import refuse_foreign_folder
 from wattloom.scheduling.stored_log import APPLICATION, FIRST_WITH_CHECKSUMS, JOURNAL_VERSION, WAIT_S
 
 Durability = Literal["process", "machine"]
@@ -17,6 +19,8 @@ Durability = Literal["process", "machine"]
 SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "machine": "FULL"}
 CHECKED_WHOLE: Final = 32 * 1024 * 1024
 """Bytes: a file up to this size is checked whole after a run that did not end properly."""
+BESIDE: Final = ("-wal", "-shm", "-journal")
+"""How the names of SQLite's own files end."""
 PAGE: Final = 8192
 """Bytes: a commit of a few dozen tasks costs least so."""
 CHECKPOINT: Final = 16 * 1024 * 1024
@@ -66,7 +70,7 @@ CREATE TABLE workers (              -- whose progress says what had begun, as lo
 def connect(path: Path, durability: Durability = "process") -> sqlite3.Connection:
     """A connection that may write; the tables are made if the file is new. The caller has the lock."""
     try:
-        _create(path)
+        _make_ours(path)
     except OSError as problem:
         raise errors.of_system(path, problem) from problem
     connection = None
@@ -85,10 +89,19 @@ def connect(path: Path, durability: Durability = "process") -> sqlite3.Connectio
     return connection
 
 
-def _create(path: Path) -> None:
-    """For this user only. What is there already keeps its permissions."""
-    if not path.exists():
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+def _make_ours(path: Path) -> None:
+    """A file for this user only, or one that is there and nobody else's; the same for those that SQLite keeps beside
+    it. In a folder in which others may make files they are made now, before somebody else makes them."""
+    shared = refuse_foreign_folder(path.parent)
+    ownership.create(path)
+    real = Path(os.path.realpath(path))
+    if real != path:
+        shared = refuse_foreign_folder(real.parent)
+    for beside in (real.with_name(real.name + each) for each in BESIDE):
+        if shared:
+            ownership.create(beside)
+        elif os.path.lexists(beside):
+            ownership.refuse_foreign(beside)
 
 
 def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) -> None:

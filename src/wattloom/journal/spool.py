@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from wattloom.journal import errors
+from wattloom.ownership import create_folder
 
 ALIGNMENT: Final = 64
 WORD: Final = 8
@@ -45,7 +46,8 @@ class Spool:
         try:
             self._make()
             self._leave_room(ready, sum(map(len, pieces)))
-            with unready.open("wb", buffering=0) as file:
+            unready.unlink(missing_ok=True)  # of one that was cut off
+            with open(unready, "xb", buffering=0, opener=_for_this_user) as file:
                 size = _write_all(file.fileno(), pieces)
                 if self._sync:
                     os.fsync(file.fileno())
@@ -66,6 +68,14 @@ class Spool:
         with suppress(FileNotFoundError):
             self.path(name).unlink()
 
+    def refuse_foreign(self) -> None:
+        """Raises a JournalError if the folder is there and is not ours alone."""
+        try:
+            if os.path.lexists(self.folder):
+                create_folder(self.folder)
+        except OSError as problem:
+            raise errors.of_system(self.folder, problem) from problem
+
     def sweep(self, wanted: Collection[str]) -> int:
         """Delete all files but these; how many."""
         if not self.folder.is_dir():
@@ -83,7 +93,7 @@ class Spool:
 
     def _make(self) -> None:
         if not self._made:
-            self.folder.mkdir(mode=0o700, exist_ok=True)
+            create_folder(self.folder)
             self._made = True
 
 
@@ -93,7 +103,7 @@ def spool_path(journal: Path) -> Path:
 
 def map_file(path: Path) -> list[memoryview]:
     """The buffers of a spool file, also where there is no Spool: in a worker."""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=_without_links) as file:
         whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     count = int.from_bytes(whole[:WORD], sys.byteorder)
     lengths = whole[WORD : WORD * (count + 1)].cast("Q").tolist()
@@ -102,6 +112,14 @@ def map_file(path: Path) -> list[memoryview]:
         found.append(whole[at : at + length])
         at = _aligned(at + length)
     return found
+
+
+def _for_this_user(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _without_links(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _laid_out(buffers: list[memoryview]) -> list[memoryview | bytes]:

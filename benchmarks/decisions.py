@@ -49,7 +49,7 @@ def machines(seed: int) -> list[MachineProfile]:
 
 
 def cluster(nodes: int, profiles: list[MachineProfile]) -> Engine:
-    engine = Engine(MarginalEnergy())
+    engine = Engine(MarginalEnergy(tdp=False, guarantee=1.0))
     for profile in profiles:
         engine.handle(ev.MachineDefined(0.0, profile))
     seconds = {profile.name: 10.0 for profile in profiles}

@@ -102,7 +102,7 @@ def test_a_node_with_a_cap_and_without_a_curve_takes_nothing() -> None:
     assert h.why("t").candidates[0].reason == Reason.POWER_UNKNOWN
 
 
-def test_a_tdp_is_not_compared_with_the_draw_at_the_plug() -> None:
+def test_a_tdp_is_not_compared_with_all_of_the_draw_at_the_plug() -> None:
     hot = msgspec.structs.replace(machine("hot", tdp_w=45.0), quantity="wall")
     h = Harness(MarginalEnergy(tdp=True)).node("a", hot)
     for name in ("t0", "t1", "t2"):

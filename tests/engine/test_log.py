@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from wattloom.errors import LogError
+from wattloom.policies.loading import load_policy
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling.engine import Engine
@@ -107,6 +108,24 @@ def test_another_version_is_named_whatever_else_its_first_line_holds(tmp_path: P
     path.write_bytes(b'{"wattloom_log":99,"policy":"p","backend":"b","colour":"blue"}\n')
     with pytest.raises(LogError, match="has format 99"):
         Log(path)
+
+
+@pytest.mark.parametrize(
+    ("version", "policy", "meant"),
+    [
+        (3, "marginal-energy", "marginal-energy:tdp=false,guarantee=1"),
+        (1, "marginal-energy:guarantee=0.8", "marginal-energy:guarantee=0.8,tdp=false"),
+        (3, "least-joules", "least-joules"),
+        (VERSION, "marginal-energy", "marginal-energy"),
+    ],
+)
+def test_a_log_names_its_policy_as_it_was_meant_when_it_was_written(
+    tmp_path: Path, version: int, policy: str, meant: str
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b'{"wattloom_log":%d,"policy":"%b","backend":"b"}\n' % (version, policy.encode()))
+    assert Log(path).header.policy == meant
+    load_policy(meant)
 
 
 @pytest.mark.parametrize("text", [b"", b"hello\n", b"{}\n", b"[1]\n", b'{"wattloom_log":1}\n', b"\x00\xff\n"])

@@ -192,7 +192,7 @@ def test_the_clusters_cap_counts_what_was_just_sent_there() -> None:
     assert bench.filter(pod("d"), "stranger")["FailedNodes"] == {"stranger": "node(s) not known to Wattloom yet"}
 
 
-@pytest.mark.parametrize(("policy", "expected"), [("marginal-energy", "small"), ("marginal-energy:tdp=true", "large")])
+@pytest.mark.parametrize(("policy", "expected"), [("marginal-energy:tdp=false", "small"), ("marginal-energy", "large")])
 def test_tdp_is_kept_on_the_policys_terms(policy: str, expected: str) -> None:
     bench = Bench(policy=policy)
     bench.node("small", curve(90, tdpW=52.0, quantity="package"))

@@ -13,12 +13,12 @@ from wattloom.kubernetes.kinds import NODES, PODS
 from wattloom.kubernetes.node_roll import REFERENCE
 from wattloom.kubernetes.nodes import node_of, own_labels
 from wattloom.kubernetes.objects import Node, Pod
+from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.pods import task_of
 from wattloom.kubernetes.profiles import Profiles
 from wattloom.kubernetes.reading import object_of
 from wattloom.kubernetes.unsupported import Unsupported
 from wattloom.kubernetes.world import World
-from wattloom.policies.loading import load_policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.log import LogWriter
@@ -90,7 +90,7 @@ def simulated(policy: str, nodes: list[Node], pods: list[Pod]) -> dict[str, str]
     joined = [node_of(node, found[node.metadata.name].machine.name, own) for node in nodes]
     trial = Trial("parity", list(defined.values()), list(functions.values()), joined, tasks, seconds)
     placed = Placed()
-    Simulation(trial, load_policy(policy), placed).run()
+    Simulation(trial, usable_policy(policy), placed).run()
     return placed.nodes
 
 

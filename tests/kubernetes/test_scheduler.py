@@ -1,6 +1,7 @@
 """The scheduler on a real API server: pods get the nodes the engine decides, and their owners are told in words."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +19,15 @@ from tests.kubernetes.running import (
     told,
 )
 
+from wattloom.cluster.fit import Terms
 from wattloom.errors import InputError
-from wattloom.kubernetes.options import usable_policy
+from wattloom.kubernetes import extender
+from wattloom.kubernetes.credentials import Fixed
+from wattloom.kubernetes.extender import Extender
+from wattloom.kubernetes.options import Options, tell_how_it_is_used, usable_policy
 from wattloom.kubernetes.pod_entry import At
+from wattloom.kubernetes.scheduler import Scheduler
+from wattloom.kubernetes.target import Target
 from wattloom.testing.kubernetes import Api, ControlPlane, eventually
 
 
@@ -237,3 +244,58 @@ def test_policies_that_cannot_work_here_are_refused_in_words() -> None:
         usable_policy("exec")
     with pytest.raises(InputError, match="sends idle nodes to sleep"):
         usable_policy("least-joules:linger=2")
+
+
+OVERCOMMITS = """
+from wattloom.cluster.fit import Terms
+from wattloom.policies.fifo import Fifo
+
+class Mine(Fifo):
+    name = "mine"
+    terms = Terms(guarantee={guarantee})
+"""
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "marginal-energy:tdp=true,guarantee=0.8",
+        "marginal-energy:guarantee=0.999",
+        "spread:ignore_requests=true",
+        "0.5",
+        "float('nan')",
+    ],
+)
+def test_a_policy_that_overcommits_is_refused_by_its_terms_whoever_wrote_it(spec: str, tmp_path: Path) -> None:
+    if ":" not in spec:
+        (tmp_path / "mine.py").write_text(OVERCOMMITS.format(guarantee=spec))
+        spec = f"{tmp_path / 'mine.py'}:Mine"
+    target = Target("http://127.0.0.1:1", Fixed())
+    for start in (
+        lambda: Scheduler(target, Options(policy=spec)),
+        lambda: Extender(target, extender.Options(policy=spec)),
+    ):
+        with pytest.raises(InputError, match=r"more pods than its allocatable CPU holds .*OutOfcpu.*: use "):
+            start()
+
+
+def test_algorithm_1_runs_here_without_its_second_branch_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    assert usable_policy("marginal-energy").terms == Terms(guarantee=1.0, tdp=True)
+    with caplog.at_level("INFO"):
+        tell_how_it_is_used("marginal-energy")
+        tell_how_it_is_used("spread")
+    (said,) = caplog.messages
+    assert said.startswith("marginal-energy is used as marginal-energy:guarantee=1")
+
+
+@pytest.mark.parametrize("policy", ["marginal-energy", "marginal-energy:tdp=false", "spread", "pack", "least-joules"])
+def test_nothing_is_bound_beyond_what_a_node_has_to_give(
+    plane: ControlPlane, api: Api, space: str, policy: str
+) -> None:
+    nodes(api, "n1", cpu="4", annotations={PROFILE: CURVE})
+    names = [f"p{number}" for number in range(7)]
+    with scheduling(plane, policy=policy) as running:
+        pods(api, space, *names, cpu="1")
+        eventually(lambda: sum(map(bool, nodes_of(api, space).values())) >= 4)
+        assert all(waits(running, pod) for pod, node in nodes_of(api, space).items() if not node)
+        assert sorted(nodes_of(api, space).values()) == ["", "", "", "n1", "n1", "n1", "n1"]

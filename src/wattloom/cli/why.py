@@ -223,6 +223,8 @@ def _print(explanation: Explanation, most: int, since: str) -> None:
     left = len(explanation.candidates) - most
     if left > 0:
         out.print(f"and {plural(left, 'more class', 'more classes')} of candidates: --all shows them.\n", style="dim")
+    for note in explanation.notes:
+        out.print(literal(f"{note}."), style="dim")
 
 
 def _headline(explanation: Explanation, since: str) -> str:

@@ -5,8 +5,11 @@ devices, watts. The same function is asked when candidates are ranked, when a pr
 is explained. What differs from node to node within a site is `rules`' work.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
+from wattloom.cluster.machine import PACKAGE_ERROR, PACKAGE_OF_IDLE, PACKAGE_OF_LOAD, Machine
 from wattloom.cluster.matching import refusal
 from wattloom.cluster.node_class import Mode, NodeClass, take_devices
 from wattloom.cluster.reasons import Reason
@@ -22,7 +25,12 @@ class Terms(msgspec.Struct, frozen=True):
     guarantee: float = 1.0
     """Share of the requested CPU that is guaranteed: 0.8 is the 80% rule, 0 ignores CPU requests."""
     tdp: bool = False
-    """Whether a node's draw must stay within its TDP, where its curve is of the package."""
+    """Whether the watts booked on a node must stay within its TDP (see `booked_watts`)."""
+
+    @property
+    def overcommits(self) -> bool:
+        """Whether tasks may be given a node that request more CPU together than it has."""
+        return not self.guarantee >= 1.0
 
 
 def guaranteed(shape: Shape, terms: Terms) -> int:
@@ -91,18 +99,47 @@ def _lacks_counted(shape: Shape, site: Site) -> bool:
 
 def _watts_problem(cls: NodeClass, demand: int, terms: Terms, asleep: bool = False) -> Reason | None:
     machine = cls.machine
-    comparable = terms.tdp and machine.profile.quantity == "package"  # a TDP says nothing of what the plug draws
-    tdp = machine.profile.tdp_w if comparable else None
-    if cls.cap_w is None and tdp is None:
-        return None
-    if not machine.knows_power:
-        return Reason.POWER_UNKNOWN
-    watts = machine.watts(demand)
-    if cls.cap_w is not None and (machine.waking_watts(demand) if asleep else watts) > cls.cap_w:
-        return Reason.NODE_WATTS
-    if tdp is not None and watts > tdp:
-        return Reason.TDP
+    if cls.cap_w is not None:
+        if not machine.knows_power:
+            return Reason.POWER_UNKNOWN
+        if (machine.waking_watts(demand) if asleep else machine.load(demand)[1]) > cls.cap_w:
+            return Reason.NODE_WATTS
+    if terms.tdp and machine.knows_power:
+        tdp = machine.profile.tdp_w
+        if tdp is not None and booked_watts(cls, demand) > tdp:
+            return Reason.TDP
     return None
+
+
+def booked_watts(cls: NodeClass, demand: int) -> float:
+    """What tasks that want so many millicores take of a node's TDP, its idle draw with it: the curve's watts, and of
+    each core beyond those it gives out as much as of the last one. A curve ends, and what is booked must not."""
+    machine = cls.machine
+    watts = machine.load(demand)[1]
+    beyond = demand - cls.cpu
+    if beyond > 0:
+        full = machine.load(cls.cpu)[1]
+        watts = max(watts, full + machine.last_core_watts(cls.cpu) * beyond / MILLI)
+    return machine.package_watts(watts)
+
+
+def tdp_unkept_on(machines: Iterable[Machine]) -> list[str]:
+    """Where nothing can be held against a TDP, and why."""
+    without: dict[str, set[str]] = {}
+    for machine in machines:
+        if machine.profile.tdp_w is None or not machine.knows_power:
+            missing = "TDP" if machine.profile.tdp_w is None else "power curve"
+            without.setdefault(missing, set()).add(machine.name)
+    return [f"TDP is not kept on {', '.join(sorted(names))}: no {what} is known" for what, names in without.items()]
+
+
+def tdp_estimated_on(machines: Iterable[Machine]) -> list[str]:
+    """Where what is held against a TDP is an estimate, and which."""
+    names = {m.name for m in machines if m.knows_power and m.profile.tdp_w is not None and m.profile.quantity == "wall"}
+    if not names:
+        return []
+    shares = f"{PACKAGE_OF_IDLE:.0%} of idle and {PACKAGE_OF_LOAD:.0%} of the rest at the plug, ± {PACKAGE_ERROR:.0%}"
+    return [f"TDP is held against an estimate of the CPU packages' watts on {', '.join(sorted(names))}: {shares}"]
 
 
 def _variant_problem(shape: Shape, variant: Variant, cls: NodeClass) -> Reason | None:

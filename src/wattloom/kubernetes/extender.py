@@ -27,7 +27,7 @@ from wattloom.kubernetes.extender_pages import ExtenderPages
 from wattloom.kubernetes.extender_state import ExtenderState
 from wattloom.kubernetes.health import WebServer
 from wattloom.kubernetes.metrics import DECISION_S, Histogram
-from wattloom.kubernetes.options import usable_policy
+from wattloom.kubernetes.options import tell_how_it_is_used, tell_where_tdp_is_not_kept, usable_policy
 from wattloom.kubernetes.target import Target
 from wattloom.kubernetes.watts_publishing import WattsPublisher
 from wattloom.policies.protocol import Policy
@@ -67,6 +67,7 @@ class Extender:
         self.seconds: Final = Histogram(DECISION_S)
         self.api: Final = Api(target, connections=16, agent="wattloom-extender")
         self.deciding: Final = Deciding(advising(usable_policy(options.policy)), lambda instruction: None)
+        tell_how_it_is_used(options.policy)
         if options.cap_w is not None:
             self.deciding.tell(ev.CapChanged(0.0, options.cap_w))
         self.state: Final = ExtenderState(
@@ -139,6 +140,8 @@ class Extender:
             return
         nodes, pods = len(self.state.nodes.objects), len(self.state.loads.by_uid)
         LOG.info("in step with the cluster: %d nodes, %d pods", nodes, pods)
+        engine = self.deciding.engine
+        tell_where_tdp_is_not_kept(engine.policy, (cls.machine for cls in engine.ledger.view.classes()))
         self._look_at_cap()
         gc.collect()
         gc.freeze()  # what was read stays: looking through it again and again would make answers late

@@ -3,15 +3,22 @@
 Owns the options, the policies that can decide here, and the errors with which a scheduler ends.
 """
 
+import logging
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
+from wattloom.cluster.fit import tdp_unkept_on
+from wattloom.cluster.machine import Machine
 from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes.errors import ApiError, Forbidden
 from wattloom.kubernetes.health import DEFAULT
-from wattloom.policies.loading import load_policy
+from wattloom.policies.loading import load_policy, with_options
 from wattloom.policies.protocol import Policy
+
+LOG: Final = logging.getLogger(__name__)
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -53,14 +60,48 @@ class NoCluster(WattloomError):
     """Nobody answers where the API server should be."""
 
 
+def usable_spec(spec: str) -> str:
+    """The policy as it is used here: a kubelet turns away what goes beyond a node's allocatable CPU (`OutOfcpu`), so
+    one that overcommits unless told otherwise is told otherwise."""
+    policy = load_policy(spec)
+    return with_options(spec, policy.in_full) if policy.terms.overcommits else spec
+
+
 def usable_policy(spec: str) -> Policy:
     """The policy, if it can decide here."""
-    policy = load_policy(spec)
+    policy = load_policy(usable_spec(spec))
+    if policy.terms.overcommits:
+        raise InputError(
+            "policy",
+            f"{spec} would give a node more pods than its allocatable CPU holds (it sets aside "
+            f"{policy.terms.guarantee:.0%} of what they request), and kubelets refuse the excess (OutOfcpu): use "
+            f"{_instead_of(policy)}",
+        )
     if policy.reading_interval_s is not None:
         raise InputError("policy", f"{policy.name} goes by meters' readings, which Kubernetes does not bring: another")
     if "linger=" in spec.partition(":")[2]:
         raise InputError("policy", "linger= sends idle nodes to sleep, which is not done on Kubernetes: leave it out")
     return policy
+
+
+def tell_how_it_is_used(spec: str) -> None:
+    """Once, at the start."""
+    used = usable_spec(spec)
+    if used != spec:
+        LOG.info("%s is used as %s: a node is never given more than its allocatable CPU here", spec, used)
+
+
+def tell_where_tdp_is_not_kept(policy: Policy, machines: Iterable[Machine]) -> None:
+    """Once, when the nodes are known."""
+    for note in tdp_unkept_on(machines) if policy.terms.tdp else ():
+        LOG.warning("%s: %s", policy.name, note)
+
+
+def _instead_of(policy: Policy) -> str:
+    """What to use where a policy overcommits."""
+    if policy.in_full:
+        return " and ".join(f"{key}={value}" for key, value in policy.in_full.items()) + ", or leave the option out"
+    return "it without that option, or another policy"
 
 
 def in_words(error: ApiError) -> WattloomError:

@@ -29,7 +29,16 @@ from wattloom.kubernetes.health import WebServer
 from wattloom.kubernetes.intake import Intake
 from wattloom.kubernetes.looking_after import look_after_log, look_after_memory, look_after_owners
 from wattloom.kubernetes.metrics import Counts
-from wattloom.kubernetes.options import LeaseLost, NoCluster, Options, in_words, usable_policy
+from wattloom.kubernetes.options import (
+    LeaseLost,
+    NoCluster,
+    Options,
+    in_words,
+    tell_how_it_is_used,
+    tell_where_tdp_is_not_kept,
+    usable_policy,
+    usable_spec,
+)
 from wattloom.kubernetes.pod_conditions import PodConditions
 from wattloom.kubernetes.pod_entry import PodEntry
 from wattloom.kubernetes.reaching import reach
@@ -53,6 +62,7 @@ class Scheduler:
         self.options: Final = options
         self.counts: Final = Counts()
         policy = usable_policy(options.policy)
+        tell_how_it_is_used(options.policy)
         self.identity: Final = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
         self.api: Final = Api(
             target,
@@ -194,7 +204,7 @@ class Scheduler:
     def _log(self, cluster: str) -> DecisionLog:
         options = self.options
         assert options.log is not None
-        return DecisionLog(options.log, options.policy, cluster, most=options.log_size)
+        return DecisionLog(options.log, usable_spec(options.policy), cluster, most=options.log_size)
 
     def _server(self) -> WebServer:
         answering = Answering(self)
@@ -242,6 +252,8 @@ class Scheduler:
         self.deciding_now = True
         waiting = self.state.pods.waiting()
         LOG.info("%s decides from now on: %d pods wait", self.identity, len(waiting))
+        engine = self.deciding.engine
+        tell_where_tdp_is_not_kept(engine.policy, (cls.machine for cls in engine.ledger.view.classes()))
         for entry in waiting:
             self.intake.put(entry)
         self.intake.open()

@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import Any, Final, Literal
 
 from wattloom.attribution.account import Account
+from wattloom.cluster.fit import tdp_unkept_on
+from wattloom.cluster.machine import Machine
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
 from wattloom.journal.journal import Journal
@@ -50,7 +52,7 @@ from wattloom.local.virtual_desk import VirtualDesk
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
-from wattloom.policies.loading import load_policy
+from wattloom.policies.loading import load_policy, with_options
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.lease_terms import LeaseTerms
@@ -100,7 +102,8 @@ class Executor(BaseExecutor):
         """The options that were given last, which most calls have in common."""
         self._began: Final = time.monotonic()
         first = b"" if initializer is None else pack_whole((initializer, initargs))
-        spec, new_policy = _policy(policy if policy is not None else settings.policy)
+        spec, new_policy = _policy(policy if policy is not None else settings.policy, settings.max_workers)
+        _say_where_tdp_is_not_kept(new_policy(), self._nodes)
         self._journal: Final = _journal(journal if journal is not None else settings.journal, settings)
         try:
             header = Header(VERSION, spec, "local", lease=lease)
@@ -326,12 +329,19 @@ def _nodes(here: MachineProfile, workers: int | None, wanted: Sequence[VirtualNo
     return virtual_nodes(wanted, here)
 
 
-def _policy(given: str | Policy) -> tuple[str, Callable[[], Policy]]:
-    """How it is written, and how one is made. A ready one is all there is."""
+def _policy(given: str | Policy, max_workers: int) -> tuple[str, Callable[[], Policy]]:
+    """How it is written, and how one is made. A ready one is all there is. Who says how many workers there are at most
+    does not get more of them because a policy sets aside less than calls ask for, unless that is asked for too."""
     if not isinstance(given, str):
         return given.name, lambda: given
-    load_policy(given)  # what is wrong with it is said now
-    return given, lambda: load_policy(given)
+    policy = load_policy(given)  # what is wrong with it is said now
+    spec = with_options(given, policy.in_full) if max_workers and policy.terms.overcommits else given
+    return spec, lambda: load_policy(spec)
+
+
+def _say_where_tdp_is_not_kept(policy: Policy, nodes: list[LocalNode]) -> None:
+    for note in tdp_unkept_on(Machine(node.profile) for node in nodes) if policy.terms.tdp else ():
+        LOG.warning("%s: %s", policy.name, note)
 
 
 def _journal(given: str | Path, settings: Local) -> Journal:

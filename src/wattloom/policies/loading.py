@@ -24,16 +24,31 @@ SWITCH: Final = {"true": True, "false": False}
 
 def load_policy(spec: str) -> Policy:
     """The policy that was written, made with its options. Raises PolicyError."""
+    label, options = _split(spec)
     if _is_file(spec):
-        path, _, rest = spec.partition(".py:")
-        path = path if path.endswith(".py") else f"{path}.py"
-        class_name, _, options = rest.partition(":")
-        label = f"{path}:{class_name}"
+        path, _, class_name = label.rpartition(":")
         cls = _from_file(Path(path), class_name)
     else:
-        label, _, options = spec.partition(":")
         cls = _by_name(label)
     return _make(cls, label, _pairs(label, options))
+
+
+def _split(spec: str) -> tuple[str, str]:
+    """Who is meant, and the options."""
+    if not _is_file(spec):
+        head, _, options = spec.partition(":")
+        return head, options
+    path, _, rest = spec.partition(".py:")
+    path = path if path.endswith(".py") else f"{path}.py"
+    class_name, _, options = rest.partition(":")
+    return f"{path}:{class_name}", options
+
+
+def with_options(spec: str, options: dict[str, str]) -> str:
+    """The same policy with these options beside those that were written, which stay."""
+    head, given = _split(spec)
+    more = [f"{key}={value}" for key, value in options.items() if key not in _pairs(head, given)]
+    return f"{head}:{','.join([*filter(None, [given]), *more])}" if given or more else head
 
 
 def available() -> dict[str, type[Policy]]:

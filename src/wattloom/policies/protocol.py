@@ -37,6 +37,9 @@ class Policy(ABC):
     measure: ClassVar[str] = ""
     """Unit of the cost that `why` shows."""
     terms: Terms = Terms()
+    in_full: ClassVar[dict[str, str]] = {}
+    """Options, as users write them, with which the terms hold where a node must not be given out beyond its size, as on
+    Kubernetes. They are used there unless the user gives them. Empty: a policy that overcommits is refused there."""
     reading_interval_s: float | None = None
     """How often it wants every node's meter read; None: never."""
 

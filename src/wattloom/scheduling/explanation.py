@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.fit import Terms, guaranteed
+from wattloom.cluster.fit import Terms, guaranteed, tdp_estimated_on, tdp_unkept_on
 from wattloom.cluster.index import Rank
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
@@ -62,6 +62,8 @@ class Explanation(msgspec.Struct, frozen=True):
     candidates: list[Candidate]
     measure: str = ""
     """Unit of the costs; empty: they have none."""
+    notes: list[str] = []
+    """What the policy could not go by here, or only by an estimate."""
 
 
 def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
@@ -79,7 +81,15 @@ def explain(ask: Ask, view: View, policy: Policy) -> Explanation:
         reason,
         _verdicts(ask.shape, found, node, view, policy),
         policy.measure,
+        _notes(view, policy),
     )
+
+
+def _notes(view: View, policy: Policy) -> list[str]:
+    if not policy.terms.tdp:
+        return []
+    machines = [cls.machine for cls in view.classes()]
+    return [*tdp_unkept_on(machines), *tdp_estimated_on(machines)]
 
 
 def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason]:

@@ -18,9 +18,11 @@ from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.stored_log import StoredLog, is_journal
 
-VERSION = 3
-READABLE = (1, 2, 3)
-"""Versions 1 and 2 had fewer kinds of records and fields, and no other ones."""
+VERSION = 4
+READABLE = (1, 2, 3, 4)
+"""Earlier versions had fewer kinds of records and fields, and no other ones."""
+FORMER_DEFAULTS = {"marginal-energy": {"tdp": "false", "guarantee": "1"}}
+"""Up to version 3: what options of a policy were where they were not written."""
 SUBMITTED = b'{"event":"task-submitted"'
 """How the line of every task begins."""
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -128,7 +130,8 @@ class Log:
             version = msgspec.json.decode(first, type=_Format).wattloom_log
             if version not in READABLE:
                 raise LogError(str(self.path), f"has format {version}; this version reads {_either(READABLE)}")
-            return msgspec.json.decode(first, type=Header)
+            header = msgspec.json.decode(first, type=Header)
+            return header if version >= VERSION else _as_it_was_meant(header)
         except UNREADABLE as problem:
             raise LogError(str(self.path), f"is not a Wattloom log: {problem}") from problem
 
@@ -148,6 +151,16 @@ def split_run(path: Path) -> tuple[Path, int | None]:
     if not (mark and name and number.isdecimal()) or path.exists():
         return path, None
     return path.with_name(name), int(number)
+
+
+def _as_it_was_meant(header: Header) -> Header:
+    """An old log's policy with the options of its time, so that it replays to what was decided."""
+    name, _, given = header.policy.partition(":")
+    written = {option.partition("=")[0].strip() for option in given.split(",")}
+    former = [f"{key}={value}" for key, value in FORMER_DEFAULTS.get(name, {}).items() if key not in written]
+    if not former:
+        return header
+    return msgspec.structs.replace(header, policy=f"{name}:{','.join([*filter(None, [given]), *former])}")
 
 
 def _either(versions: tuple[int, ...]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Final
 
+from wattloom.cluster.fit import tdp_unkept_on
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.reasons import Reason
@@ -311,10 +312,16 @@ class Simulation:
             waits=self._waits,
             power=power.series(counted),
             deadlines=Deadlines(self._in_time, self._late),
-            warnings=[*unknown_power(unmetered), *left_waiting(reasons)],
+            warnings=[*unknown_power(unmetered), *self._unbounded(), *left_waiting(reasons)],
             knows_energy=not unmetered,
             assumptions=list(self.trial.assumptions),
         )
+
+    def _unbounded(self) -> list[str]:
+        """Where the policy cannot do what it says."""
+        if not self.policy.terms.tdp:
+            return []
+        return tdp_unkept_on(self._machines[name] for name in sorted({node.machine for node in self.trial.nodes}))
 
     def _why_waiting(self, record: TaskRecord) -> str:
         """Its own reason, or that of the first of its kind, which answers for all behind it."""

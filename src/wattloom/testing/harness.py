@@ -15,7 +15,6 @@ from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.reasons import Reason
 from wattloom.errors import EventRefused
-from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
@@ -27,6 +26,7 @@ from wattloom.scheduling.state import Stage, TaskRecord
 from wattloom.testing import builders
 from wattloom.testing.builders import LINEAR
 from wattloom.testing.fingerprint import Fingerprint, fingerprint, nodes_fingerprint
+from wattloom.testing.odd_policies import least_rise
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
@@ -47,7 +47,7 @@ class Harness:
     ) -> None:
         self.lease: LeaseTerms | None = lease
         self._new_policy: Callable[[], Policy] = new_policy or (lambda: self.policy)
-        self.policy: Policy = policy if policy is not None else (new_policy or MarginalEnergy)()
+        self.policy: Policy = policy if policy is not None else (new_policy or least_rise)()
         self.engine: Engine = Engine(self.policy, lease)
         self.time: float = 0.0
         self.recorded: list[Recorded] = []

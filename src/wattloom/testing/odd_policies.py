@@ -16,11 +16,19 @@ from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 
 
+def least_rise() -> Policy:
+    """The plainest policy by watts: no node is given out beyond its cores, and no TDP counts."""
+    return MarginalEnergy(tdp=False, guarantee=1.0)
+
+
 class Lingering(MarginalEnergy):
     """Idle nodes sleep after half a minute."""
 
     name = "lingering"
     summary = "for tests: marginal-energy, and idle nodes sleep after 30 s"
+
+    def __init__(self, tdp: bool = False, guarantee: float = 1.0) -> None:
+        super().__init__(tdp, guarantee)
 
     def linger(self, cls: NodeClass, view: View) -> float | None:
         return 30.0

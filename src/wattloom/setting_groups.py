@@ -24,6 +24,10 @@ class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Runs that ended longer ago are removed from the journal."""
     retention_megabytes: Positive = 512.0
     """The oldest runs are removed from a journal that is larger."""
+    keys: str = ""
+    """Path of the file of idempotency keys, which several programs may share. Empty: beside the program's journal."""
+    key_days: Positive = 14.0
+    """So long at least the result of a call with a key is given again, however large the journal is."""
     idle_timeout_s: Positive = 60.0
     """A worker with nothing to do for so long is ended."""
     max_workers: Count = 0

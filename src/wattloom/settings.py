@@ -30,7 +30,7 @@ OWN_FILE: Final = "wattloom.toml"
 SUFFIX: Final = ".journal"
 INTERACTIVE: Final = "interactive"
 LONGEST_STEM: Final = 60
-PATHS: Final = ("journal", "path", "certificate")
+PATHS: Final = ("journal", "keys", "path", "certificate")
 """Settings that are paths: `~` is the home folder in them."""
 
 

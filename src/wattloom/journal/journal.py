@@ -114,7 +114,7 @@ class Journal:
         """Begin a log. `began` is the unix time at which the log's clock stands at 0. Returns the run's number."""
         if self.run is not None:
             raise ValueError(f"run {self.run} has not ended")
-        row = (began, self.program, os.getpid(), _boot(), JSON.encode(header))
+        row = (began, self.program, os.getpid(), boot_id(), JSON.encode(header))
         connection = self._opened()
         try:
             cursor = connection.execute(
@@ -148,7 +148,7 @@ class Journal:
         found: list[Unfinished] = []
         try:
             for run in recovery.runs_to_recover(connection, self.run):
-                left = recovery.unfinished_of(connection, self.path, run, _boot())
+                left = recovery.unfinished_of(connection, self.path, run, boot_id())
                 found += left
                 self._pending.change(LOOKED_AT, len(left), run)
         except sqlite3.Error as problem:
@@ -338,7 +338,7 @@ def _roll_back(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
-def _boot() -> str:
+def boot_id() -> str:
     """Which start of the machine this is."""
     with suppress(OSError):
         return BOOT_ID.read_text().strip()

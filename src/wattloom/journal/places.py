@@ -5,7 +5,7 @@ Owns the choice. The names and the folder are the settings' business.
 
 import sqlite3
 from contextlib import closing
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -63,12 +63,11 @@ def _numbered(base: Path) -> list[Path]:
     return [numbered(base, number) for number in range(1, MOST + 1)]
 
 
+def numbered_there(base: Path) -> list[Path]:
+    """All journals of a program that there are."""
+    paths = (numbered(base, number) for number in count(1))
+    return list(takewhile(Path.exists, paths))
+
+
 def _with_something_left(base: Path) -> list[Path]:
-    found: list[Path] = []
-    for number in count(1):
-        path = numbered(base, number)
-        if not path.exists():
-            return found
-        if something_left(path):
-            found.append(path)
-    return found
+    return [path for path in numbered_there(base) if something_left(path)]

@@ -38,13 +38,13 @@ LOG: Final = logging.getLogger("wattloom")
 class Carrying:
     """Jobs, the workers that make them, and what is to be done when the journal has it."""
 
-    def __init__(self, books: Books, nodes: list[LocalNode], desk: Desk | None, initializer: bytes) -> None:
+    def __init__(self, books: Books, keys: Keys, nodes: list[LocalNode], desk: Desk | None, initializer: bytes) -> None:
         self._books: Final = books
         self._nodes: Final = nodes
         self._desk: Final = desk
         self._selector: Final = DefaultSelector()
         self._workforce: Final = Workforce(nodes, books.journal.spool, books.run, initializer, self._selector)
-        self._keys: Final = Keys(books.journal)
+        self._keys: Final = keys
         self._jobs: Final[dict[str, Job]] = {}
         """Calls that the engine has."""
         self._unresolved: Final[dict[str, Job]] = {}
@@ -125,7 +125,7 @@ class Carrying:
         job = self._jobs.pop(conclude.task)
         self._books.ended(job)
         if job.key:
-            self._keys.end(job)
+            self._keys.ended(job, self.unix(self._now), unknown=conclude.outcome == "unknown")
         if conclude.outcome == "failed" and job.error is None:
             job.error = errors.WorkerLost(conclude.task, conclude.message or str(conclude.reason))
         elif conclude.outcome == "unknown":
@@ -145,6 +145,10 @@ class Carrying:
             job.error = errors.TaskRejected(wait.task, f"{job.function} fits nowhere here: {self._too_much(job)}")
             self.cancel_later(wait.task)
 
+    def unix(self, now: float) -> float:
+        """A time of the run, as the world counts."""
+        raise NotImplementedError
+
     def cancel_later(self, task: str) -> None:
         """When the present event is done with."""
         raise NotImplementedError
@@ -154,8 +158,8 @@ class Carrying:
         if task in self._jobs:
             with suppress(EventRefused):
                 self.carry_out(self._books.tell(ev.CancelRequested(self._now, task)))
-        else:
-            self._keys.cancelled(task)
+        elif self._keys.cancelled(task):
+            self._unresolved.pop(task, None)
 
     def _too_much(self, job: Job) -> str:
         """What it asks for, and what there is."""
@@ -189,6 +193,8 @@ class Carrying:
             sending, self._to_send = self._to_send, {}
             for worker in sending.values():
                 self._send(worker, self._now)  # may find somebody cancelled, and another placed: he is sent next turn
+        if self._keys.unsaved:  # no other copy may have to wait for what callbacks do
+            self._keys.save(self.unix(self._now))
         if self._to_resolve:
             resolve, self._to_resolve = self._to_resolve, []
             for job in resolve:

@@ -23,6 +23,7 @@ from wattloom.local.desk import Desk
 from wattloom.local.future import METERED_WITHIN_S, Reading, TaskFuture, tell_waiters
 from wattloom.local.hearing import Hearing
 from wattloom.local.job import Job
+from wattloom.local.keys import Keys, Next
 from wattloom.local.nodes import LocalNode
 from wattloom.local.reading_pace import USUAL_S
 from wattloom.local.recovery import Recovered
@@ -42,13 +43,14 @@ class Dispatcher(Hearing):
     def __init__(
         self,
         books: Books,
+        keys: Keys,
         nodes: list[LocalNode],
         desk: Desk | None,
         initializer: bytes,
         idle_timeout_s: float,
         began: float,
     ) -> None:
-        super().__init__(books, nodes, desk, initializer, idle_timeout_s, began)
+        super().__init__(books, keys, nodes, desk, initializer, idle_timeout_s, began)
         self.thread: Final = threading.Thread(target=self.run, name="wattloom-dispatcher", daemon=True)
         self.lock = threading.Lock()
         """Held by whoever submits, or says that no more may be submitted."""
@@ -130,18 +132,35 @@ class Dispatcher(Hearing):
         if job.future._state != PENDING:
             tell_waiters(job.future)
             del self._unresolved[job.task.id]
-        elif job.key and self._keys.take(job, self._to_resolve.append):
-            if not (self._to_resolve and self._to_resolve[-1] is job):
-                del self._unresolved[job.task.id]  # another's end is this one's
+        elif job.key:
+            self._go_on(job, self._keys.take(job, self._now, self.unix(self._now)))
         else:
             self._accept(job, ev.TaskSubmitted(self._now, job.task))
+
+    def _go_on(self, job: Job, then: Next, killed: str = "") -> None:
+        """With a call that has a key. `killed`: it had begun, and this became of it."""
+        if then == "make":
+            task = job.task
+            self._accept(job, ev.TaskOrphaned(self._now, task, killed) if killed else ev.TaskSubmitted(self._now, task))
+        elif then == "ready":
+            self._to_resolve.append(job)
+        elif then == "follow":
+            del self._unresolved[job.task.id]  # another's end is this one's
+
+    def settle_keys(self, _: None) -> None:
+        """What earlier programs were about to do with keys, and have not."""
+        self._keys.settle(self.unix(self._now))
+
+    def _ask_for_keys(self) -> None:
+        for job, then in self._keys.ask_again(self._now, self.unix(self._now)):
+            self._go_on(job, then)
 
     def _accept(self, job: Job, event: ev.AnyEvent) -> None:
         try:
             instructions = self._books.tell(event)
         except EventRefused as problem:
             if job.key:
-                self._keys.end(job)
+                self._keys.ended(job, self.unix(self._now))
             job.error = problem
             self.resolve(job)
             return
@@ -162,8 +181,9 @@ class Dispatcher(Hearing):
         for job, message in found.jobs:
             self._unresolved[job.task.id] = job
             if job.key:
-                self._keys.begin(job)
-            if message:
+                begun = bool(message)
+                self._go_on(job, self._keys.recover(job, begun, self._now, self.unix(self._now)), message)
+            elif message:
                 self._accept(job, ev.TaskOrphaned(self._now, job.task, message))
             else:
                 self._accept(job, ev.TaskSubmitted(self._now, job.task))
@@ -175,7 +195,7 @@ class Dispatcher(Hearing):
 
     def cancel_waiting(self, _: None) -> None:
         """Cancel every call that was not sent to a worker."""
-        for job in list(self._jobs.values()):
+        for job in (*self._jobs.values(), *self._keys.waiting):
             job.future.cancel()
 
     def read_meter(self, reading: Reading) -> None:
@@ -195,6 +215,8 @@ class Dispatcher(Hearing):
             for job in list(self._jobs.values()):
                 job.error = errors.WorkerLost(job.task.id, f"{job.function} was cut off: the executor was shut down")
                 self.cancel(job.task.id)
+            for job in self._keys.waiting:
+                job.future.cancel()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -202,7 +224,7 @@ class Dispatcher(Hearing):
         """The thread."""
         try:
             self._begin()
-            while not (self._stopping and not self._jobs and not self._inbox) and not self._forked:
+            while not self._is_over():
                 self._turn()
             if not self._forked:
                 self._finish()
@@ -212,9 +234,13 @@ class Dispatcher(Hearing):
         finally:
             self._leave()
 
+    def _is_over(self) -> bool:
+        return self._forked or (self._stopping and not (self._jobs or self._inbox or self._keys.waiting))
+
     def _leave(self) -> None:
         self.ended = True
         if not self._forked:
+            self._keys.close()
             self._workforce.close(forget=self.broken is None)
             with suppress(JournalError):
                 self._books.journal.close()
@@ -239,6 +265,8 @@ class Dispatcher(Hearing):
         self._listen()
         self._take_commands()
         self._pass_time()
+        if self._keys.unsaved:
+            self._keys.save(self.unix(self._now))
         if self._books.has_news or self._after_commit:
             self._books.commit()
         self.deliver()
@@ -273,7 +301,12 @@ class Dispatcher(Hearing):
 
     def _may_wait(self) -> float | None:
         """Seconds until something is due; None: only when something comes in."""
-        due = [self._books.engine.next_tick, self._look_at, None if self._desk is None else self._desk.due]
+        due = [
+            self._books.engine.next_tick,
+            self._look_at,
+            self._keys.ask_at,
+            None if self._desk is None else self._desk.due,
+        ]
         due += [when for when, _ in self._waking]
         times = [when for when in due if when is not None]
         return max(0.0, min(times) - self._now) if times else None
@@ -296,6 +329,8 @@ class Dispatcher(Hearing):
             self.tell(ev.NodeAwake(now, node))
         if self._look_at is not None and self._look_at <= now:
             self.look_after_workers(now)
+        if self._keys.ask_at is not None and self._keys.ask_at <= now:
+            self._ask_for_keys()
         desk = self._desk
         if desk is not None and desk.due is not None and desk.due <= now:
             # Commands may have taken a while: joules belong to the time at which they are counted.

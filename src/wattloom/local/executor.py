@@ -22,8 +22,9 @@ from wattloom.cluster.fit import tdp_unkept_on
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
-from wattloom.journal.journal import Journal
-from wattloom.journal.places import open_first_free
+from wattloom.journal.journal import Journal, boot_id
+from wattloom.journal.keys import KeyStore, keys_path
+from wattloom.journal.places import numbered_there, open_first_free
 from wattloom.journal.retention import Retention
 from wattloom.local import errors
 from wattloom.local.books import Books
@@ -35,12 +36,13 @@ from wattloom.local.energy_desk import EnergyDesk
 from wattloom.local.functions import Functions, Sent
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import Job
+from wattloom.local.keys import Keys
 from wattloom.local.many import Many, chunks, one_by_one
 from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
 from wattloom.local.options import Options
 from wattloom.local.packing import (
     Packed,
-    digest_of,
+    mark_of,
     named_arguments,
     pack_call,
     pack_whole,
@@ -108,12 +110,16 @@ class Executor(BaseExecutor):
         try:
             header = Header(VERSION, spec, "local", lease=lease)
             books = Books(lambda: Engine(new_policy(), lease), self._journal, header, time.time())
+            keys = _keys(self._journal, journal if journal is not None else settings.journal, settings)
             self._prefix: Final = f"{books.run}-"
             self._spool: Final = self._journal.spool
             desk = _desk(meter, here, self._nodes)
-            self._dispatcher: Final = Dispatcher(books, self._nodes, desk, first, settings.idle_timeout_s, self._began)
+            self._dispatcher: Final = Dispatcher(
+                books, keys, self._nodes, desk, first, settings.idle_timeout_s, self._began
+            )
             self.recovered: Final[list[TaskFuture]] = self._recover()
             """Futures of calls that an earlier run of this journal had accepted and not ended."""
+            self._dispatcher.post(self._dispatcher.settle_keys, None)
         except BaseException:
             self._journal.close()
             raise
@@ -172,7 +178,7 @@ class Executor(BaseExecutor):
         )
         job.timeout, job.key, job.cpu = options.timeout, options.key, options.cpu
         if options.key:
-            job.args_digest = digest_of(packed.body, packed.raw)
+            job.mark = mark_of(args, kwargs)
         future._dispatcher = dispatcher
         with dispatcher.lock:
             if dispatcher.closed:
@@ -350,6 +356,14 @@ def _journal(given: str | Path, settings: Local) -> Journal:
     if given:
         return Journal.open(Path(given), durability=settings.durability, program=program, retention=retention)
     return open_first_free(default_journal(), durability=settings.durability, program=program, retention=retention)
+
+
+def _keys(journal: Journal, named: str | Path, settings: Local) -> Keys:
+    """Copies of a program that have journals by themselves share those of the first; a named journal has its own."""
+    base = journal.path if named else default_journal()
+    path = Path(settings.keys).absolute() if settings.keys else keys_path(base)
+    store = KeyStore(path, journal.path, boot_id(), settings.durability, settings.key_days)
+    return Keys(store, journal.spool, lambda: [base] if named else numbered_there(base))
 
 
 def _desk(meter: str | Meter, here: MachineProfile, nodes: list[LocalNode]) -> Desk | None:

@@ -12,6 +12,7 @@ from wattloom.local.carrying import LOG, LOOK_EVERY_S, Carrying
 from wattloom.local.desk import Desk
 from wattloom.local.frames import EndFrame
 from wattloom.local.job import Job
+from wattloom.local.keys import Keys
 from wattloom.local.nodes import LocalNode
 from wattloom.local.packing import pack_whole, unpack
 from wattloom.local.workforce import ENDS, WorkerProcess
@@ -30,13 +31,14 @@ class Hearing(Carrying):
     def __init__(
         self,
         books: Books,
+        keys: Keys,
         nodes: list[LocalNode],
         desk: Desk | None,
         initializer: bytes,
         idle_timeout_s: float,
         began: float,
     ) -> None:
-        super().__init__(books, nodes, desk, initializer)
+        super().__init__(books, keys, nodes, desk, initializer)
         self._idle_timeout_s: Final = idle_timeout_s
         self._began: Final = began
         self._stillborn: int = 0
@@ -117,14 +119,14 @@ class Hearing(Carrying):
 
     def _keep_by_key(self, job: Job, end: EndFrame, now: float) -> None:
         """Keep the result for the next call with this key: whole."""
-        self._keys.end(job)
+        body: bytes | None = end.body
         try:
-            body = end.body
             if end.spool:
-                body = pack_whole(unpack(body, self._books.journal.spool.map(end.spool)))
-            self._keys.keep(job, body, self.unix(now))
+                body = pack_whole(unpack(end.body, self._books.journal.spool.map(end.spool)))
         except Exception:  # it cannot be read here, as its caller will find out
             LOG.warning("the result of task %s cannot be kept for its key", job.task.id, exc_info=True)
+            body = None
+        self._keys.finished(job, body, self.unix(now))
 
     def _failed(self, job: Job, end: EndFrame, now: float) -> None:
         task = job.task.id

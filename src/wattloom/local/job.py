@@ -16,8 +16,8 @@ class Job:
     """One call, as the dispatcher holds it."""
 
     __slots__ = (
-        "args", "args_digest", "attempt", "blob", "chunk", "cpu", "cpu_s", "digest", "error", "function", "future",
-        "key", "number", "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
+        "args", "attempt", "blob", "chunk", "cpu", "cpu_s", "digest", "error", "function", "future",
+        "key", "mark", "number", "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
     )  # fmt: skip
 
     def __init__(self, task: Task, future: TaskFuture, digest: str, blob: bytes, args: bytes, spool: str) -> None:
@@ -31,8 +31,8 @@ class Job:
         self.spool: str = spool
         """The spool file of its large arguments."""
         self.key: str = ""
-        self.args_digest: bytes = b""
-        """Of its arguments, if it has a key."""
+        self.mark: bytes = b""
+        """Of its arguments, if it has a key and they can be compared; else empty."""
         self.timeout: float | None = None
         self.cpu: float = 1.0
         """Cores it keeps busy."""

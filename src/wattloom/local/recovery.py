@@ -14,7 +14,6 @@ from wattloom.journal.journal import Journal
 from wattloom.journal.progress import Progress
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import Job
-from wattloom.local.packing import digest_of
 from wattloom.local.workforce import WORKER
 from wattloom.workload.function import Function
 from wattloom.workload.requirements import Requirements
@@ -50,7 +49,7 @@ def recovered(journal: Journal) -> Recovered:
     found = Recovered([], [], [], sorted({each.run for each in left}), [])
     for each in left:
         functions.setdefault(each.task.function, each.definition or Function(each.task.function))
-        found.jobs.append((_job(journal, each, names), KILLED if _had_begun(each, begun) else ""))
+        found.jobs.append((_job(each, names), KILLED if _had_begun(each, begun) else ""))
         if each.cancelled:
             found.cancelled.append(each.task.id)
     found.functions = list(functions.values())
@@ -85,7 +84,7 @@ def _had_begun(task: Unfinished, begun: dict[tuple[int, int], int]) -> bool:
     return task.place <= begun.get((task.run, task.share), 0)
 
 
-def _job(journal: Journal, task: Unfinished, names: set[str]) -> Job:
+def _job(task: Unfinished, names: set[str]) -> Job:
     call, function = task.call, task.function
     spec = task.task
     after = tuple(name for name in spec.after if name in names)
@@ -100,10 +99,6 @@ def _job(journal: Journal, task: Unfinished, names: set[str]) -> Job:
     )
     if call is not None:
         job.key, job.timeout = call.key, call.timeout or None
-        if job.key:
-            with suppress(OSError):
-                buffers = journal.spool.map(job.spool) if job.spool else []
-                job.args_digest = digest_of(call.args, buffers)
     needs = spec.requirements or (task.definition.requirements if task.definition is not None else Requirements())
     job.cpu = needs.cpu
     return job

@@ -20,7 +20,7 @@ from wattloom.metering.protocol import Meter
 from wattloom.monitoring.measuring import Measurement
 from wattloom.monitoring.repeated import Repeated, measure_repeatedly
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
-from wattloom.policies.loading import load_policy
+from wattloom.policies.loading import is_file, load_policy, load_recorded
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling.log import VERSION, Header, Log, split_run
 from wattloom.scheduling.stored_log import is_journal
@@ -193,12 +193,17 @@ def run(
 
 
 def replay(
-    log: str | Path | None = None, policy: str | Policy | None = None, progress: Progress | None = None
+    log: str | Path | None = None,
+    policy: str | Policy | None = None,
+    progress: Progress | None = None,
+    *,
+    trust_policy: bool = False,
 ) -> Replay:
     """What a log cost, and, with a policy, what the same work would have cost under it. Without a log: the last run on
-    this machine."""
+    this machine. Where the log names a file of Python as its policy, that is run only if it is trusted; not trusted,
+    and with another policy given, nobody looks whether it would decide the same again."""
     path = last_run() if log is None else _log_named(log)
-    recorded = _recorded_policy(path)
+    recorded = None if policy is not None and _is_foreign(path, trust_policy) else _recorded_policy(path, trust_policy)
     if policy is None:
         return replaying.replay(path, recorded, None, progress)
     spec, ready = _policy(policy)
@@ -209,15 +214,17 @@ def replay(
     return msgspec.structs.replace(found, counterfactual=renamed)
 
 
-def why(task: str, log: str | Path | None = None, progress: Progress | None = None) -> Why:
+def why(
+    task: str, log: str | Path | None = None, progress: Progress | None = None, *, trust_policy: bool = False
+) -> Why:
     """Every decision on a task, laid open; and whether the log still leads to the decisions it holds.
 
     Without a log, the task is looked for in all journals of this user; in a journal, in all its runs. In the log of a
     Kubernetes scheduler, `NAMESPACE/POD` is the last pod of that name; where the log has no decision on it, the one
-    before it (`LOG.1`) is read.
+    before it (`LOG.1`) is read. A file of Python that the log names as its policy is run only if it is trusted.
     """
     path, meant = task_meant(_log_with(task, log), task)
-    return asking.why(path, meant, _recorded_policy(path), progress)
+    return asking.why(path, meant, _recorded_policy(path, trust_policy), progress)
 
 
 def measure(meter: str | Meter = "auto") -> Measurement:
@@ -420,8 +427,13 @@ def _log_named(log: str | Path) -> Path:
         return Path(log)
 
 
-def _recorded_policy(path: Path) -> Policy:
-    return load_policy(Log(path).header.policy)
+def _recorded_policy(path: Path, trusted: bool) -> Policy:
+    return load_recorded(Log(path).header.policy, str(path), trusted=trusted)
+
+
+def _is_foreign(path: Path, trusted: bool) -> bool:
+    """Whether the log was decided by a file that is not to be run."""
+    return not trusted and is_file(Log(path).header.policy)
 
 
 def _check_comparison(specs: list[str], seeds: int, reference: str | None) -> None:

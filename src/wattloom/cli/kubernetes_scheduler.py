@@ -129,6 +129,13 @@ def scheduler(
         token=token_in(token_file) if token_file is not None else "",
         log=log,
         log_size=log_size << 20,
-        why_command=tuple(own_module("wattloom.cli.main", "why", "--json")),
+        why_command=tuple(own_module("wattloom.cli.main", "why", "--json", *_own_policy(policy))),
     )
     run(target_of(kubeconfig, context), options)
+
+
+def _own_policy(policy: str) -> list[str]:
+    """What is read is our own log: a file that decides here may be asked again."""
+    from wattloom.policies.loading import is_file
+
+    return ["--trust-policy"] if is_file(policy) else []

@@ -29,6 +29,13 @@ def builtin_scenarios(ctx: click.Context, param: click.Parameter, incomplete: st
     return [CompletionItem(name) for name in builtin_names() if name.startswith(incomplete)]
 
 
+trust_policy = click.option(
+    "--trust-policy",
+    is_flag=True,
+    help="Run the file of Python that the log names as its policy. Left out: such a log is refused.",
+)
+
+
 def policy_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Installed policies and, after a colon, their options; after a comma, once more. If there is none, files."""
     from wattloom.policies.listing import policies, separate

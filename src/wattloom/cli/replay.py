@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import LOG_FILE, as_json, policy_names
+from wattloom.cli.options import LOG_FILE, as_json, policy_names, trust_policy
 from wattloom.report.figures import figure
 
 if TYPE_CHECKING:
@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 @click.option(
     "--policy", shell_complete=policy_names, metavar="P", help="Also simulate the same work under this policy."
 )
+@trust_policy
 @as_json
-def replay(log: Path | None, policy: str | None, as_json: bool) -> None:
+def replay(log: Path | None, policy: str | None, trust_policy: bool, as_json: bool) -> None:
     """Fold a log into a fresh engine, check that it decides the same again, and say what the work cost.
 
     LOG is a log, or a journal (its last run; `work.journal#3` is run 3). Left out: the last run on this machine.
 
     With --policy, the same tasks meet the same cluster under another policy. What the log does not say has to be
     assumed; every assumption is printed.
+
+    A log that was decided by a file of Python (`mine.py:Mine`) is replayed with --trust-policy, which runs that file;
+    with --policy alone it is costed without, and nobody looks whether it would decide the same again.
 
     \b
     Examples:
@@ -38,7 +42,7 @@ def replay(log: Path | None, policy: str | None, as_json: bool) -> None:
     from wattloom.cli.progress import progress_bar
 
     with progress_bar(f"replaying {log.name if log else 'the last run'}") as progress, stdout_kept_for_json(as_json):
-        found = api.replay(log, policy, progress)
+        found = api.replay(log, policy, progress, trust_policy=trust_policy)
     if as_json:
         print_json(found.to_json())
     else:
@@ -56,7 +60,9 @@ def _print(found: "Replay") -> None:
         cells = _cells(found.counterfactual, comparable=found.saving is not None)
         shown.add_row("would have been", *map(literal, cells))
     out.print(shown)
-    if found.same_decisions:
+    if found.same_decisions is None:
+        out.print(literal(f"{found.recorded.policy} was not asked again: that takes --trust-policy."), style="yellow")
+    elif found.same_decisions:
         out.print("The recorded events lead to the recorded decisions again.")
     else:
         out.print("The recorded events no longer lead to the recorded decisions.", style="yellow")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import LOG_FILE, as_json, journal_names, task_names
+from wattloom.cli.options import LOG_FILE, as_json, journal_names, task_names, trust_policy
 from wattloom.cluster.reasons import Reason
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
@@ -93,8 +93,9 @@ NAMED: Final = (Reason.TOO_SMALL, Reason.NO_SUCH_RESOURCE, Reason.RESOURCE)
     help="For a pod: the scheduler to ask. Left out: http://127.0.0.1:10262, as kubectl port-forward has it.",
 )
 @click.option("--all", "show_all", is_flag=True, help=f"Show every class of candidates, not the first {MOST_SHOWN}.")
+@trust_policy
 @as_json
-def why(task: str, log: Path | None, scheduler: str | None, show_all: bool, as_json: bool) -> None:
+def why(task: str, log: Path | None, scheduler: str | None, show_all: bool, trust_policy: bool, as_json: bool) -> None:
     """Say why TASK went where it went, or why it had to wait.
 
     Equal nodes at equal load are one class of candidates. For each class: the forecast the policy saw, what it came to
@@ -121,7 +122,7 @@ def why(task: str, log: Path | None, scheduler: str | None, show_all: bool, as_j
     else:
         with progress_bar(f"reading {log.name if log else 'the journal'}") as progress, stdout_kept_for_json(as_json):
             try:
-                found = api.why(task, log, progress)
+                found = api.why(task, log, progress, trust_policy=trust_policy)
             except InputError as problem:
                 if log is None and problem.field == task and "no such task" in problem.problem:
                     raise _or_a_pod(problem) from None

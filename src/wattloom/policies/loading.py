@@ -25,7 +25,7 @@ SWITCH: Final = {"true": True, "false": False}
 def load_policy(spec: str) -> Policy:
     """The policy that was written, made with its options. Raises PolicyError."""
     label, options = _split(spec)
-    if _is_file(spec):
+    if is_file(spec):
         path, _, class_name = label.rpartition(":")
         cls = _from_file(Path(path), class_name)
     else:
@@ -35,7 +35,7 @@ def load_policy(spec: str) -> Policy:
 
 def _split(spec: str) -> tuple[str, str]:
     """Who is meant, and the options."""
-    if not _is_file(spec):
+    if not is_file(spec):
         head, _, options = spec.partition(":")
         return head, options
     path, _, rest = spec.partition(".py:")
@@ -49,6 +49,23 @@ def with_options(spec: str, options: dict[str, str]) -> str:
     head, given = _split(spec)
     more = [f"{key}={value}" for key, value in options.items() if key not in _pairs(head, given)]
     return f"{head}:{','.join([*filter(None, [given]), *more])}" if given or more else head
+
+
+def is_file(spec: str) -> bool:
+    """Whether it names a file of Python, which is run to have the policy."""
+    return spec.endswith(".py") or ".py:" in spec
+
+
+def load_recorded(spec: str, source: str, *, trusted: bool) -> Policy:
+    """The policy that `source`, a log, says it was decided by. A log is data that people hand on: unless it is trusted,
+    no file that it names is run. Raises PolicyError."""
+    if is_file(spec) and not trusted:
+        raise PolicyError(
+            "policy",
+            f"{source} was decided by {spec}, a file of Python here, and reading a log runs no code by itself: look at "
+            "the file, then say --trust-policy",
+        )
+    return load_policy(spec)
 
 
 def available() -> dict[str, type[Policy]]:
@@ -74,10 +91,6 @@ def unavailable() -> dict[str, str]:
 
 
 # -- classes ---------------------------------------------------------------------------------------------------------
-
-
-def _is_file(spec: str) -> bool:
-    return spec.endswith(".py") or ".py:" in spec
 
 
 def _entries() -> dict[str, EntryPoint]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from wattloom.cluster.node import Node
 from wattloom.errors import EventRefused, LogError
+from wattloom.policies.fifo import Fifo
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
@@ -27,12 +28,13 @@ PROGRESS_EVERY: Final = 1024
 class Fold:
     """One reading of a log."""
 
-    def __init__(self, log: Log, policy: Policy, progress: Progress | None = None) -> None:
+    def __init__(self, log: Log, policy: Policy | None, progress: Progress | None = None) -> None:
+        """Without a policy the engine is asked nothing: the records are all there is."""
         self.log: Final = log
-        self.engine: Final = Engine(policy, log.header.lease)
-        self.same: bool = True
+        self.engine: Final = Engine(policy or Fifo(), log.header.lease)
+        self.same: bool = policy is not None
         """Whether all instructions so far are those the engine gives."""
-        self.given_up_at: int | None = None
+        self.given_up_at: int | None = None if policy is not None else 1
         """The line at which the engine, having decided otherwise, could not follow the log any more."""
         self.line: int = 1
         self.time: float = 0.0

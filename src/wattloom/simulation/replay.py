@@ -34,8 +34,8 @@ class Replay(msgspec.Struct, frozen=True):
     """As it ran, by the recorded times and the power curves."""
     counterfactual: Result | None
     """Under the other policy, simulated."""
-    same_decisions: bool
-    """Whether the recorded events lead to the recorded decisions again."""
+    same_decisions: bool | None
+    """Whether the recorded events lead to the recorded decisions again. None: the policy was not asked."""
     assumptions: list[str]
     """What the log does not say and was assumed."""
 
@@ -60,9 +60,10 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def replay(
-    path: Path, recorded_policy: Policy, policy: Policy | None = None, progress: Progress | None = None
+    path: Path, recorded_policy: Policy | None, policy: Policy | None = None, progress: Progress | None = None
 ) -> Replay:
-    """Fold a log and, if another policy is given, simulate the same work under it."""
+    """Fold a log and, if another policy is given, simulate the same work under it. Without the recorded one nobody
+    looks whether it would decide the same again."""
     log = Log(path)
     both = None if progress is None else _Both(progress, tasks_in(log), 1 if policy is None else 2)
     as_run = _AsRun(log, recorded_policy, both)
@@ -138,8 +139,9 @@ class Shares:
 class _AsRun:
     """The fold of a log, with a meter on every node."""
 
-    def __init__(self, log: Log, policy: Policy, progress: Progress | None) -> None:
+    def __init__(self, log: Log, policy: Policy | None, progress: Progress | None) -> None:
         self.log: Final = log
+        self._asked: Final = policy is not None
         self.facts: Final = Recorded()
         self._fold: Final = Fold(log, policy, progress)
         self._physics: Final = Physics()
@@ -158,8 +160,8 @@ class _AsRun:
         self._last_end: float = 0.0
 
     @property
-    def same(self) -> bool:
-        return self._fold.same
+    def same(self) -> bool | None:
+        return self._fold.same if self._asked else None
 
     @property
     def assumptions(self) -> list[str]:
@@ -172,7 +174,9 @@ class _AsRun:
             notes.append(f"the meter counted {self._metered_j:,.1f} J while tasks ran ({how})")
         if self.log.header.lease is not None:
             notes.append("short tasks followed each other without a decision of their own; simulated, each is decided")
-        if self._fold.given_up_at is not None:
+        if not self._asked:
+            notes.append(f"what {self.log.header.policy} would decide was not asked: its proposals are not counted")
+        elif self._fold.given_up_at is not None:
             notes.append(
                 f"the policy decides otherwise than recorded: its proposals are counted up to line "
                 f"{self._fold.given_up_at} only"

@@ -50,9 +50,12 @@ class Prometheus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provenance: Literal["measured", "modelled", "estimated"] = "measured"
     """How those know it who gave it to the server."""
     token: str = ""
-    """A bearer token, if the server wants one. Best given by the environment: WATTLOOM_PROMETHEUS__TOKEN."""
+    """A bearer token, if the server wants one. Best given by the environment, with the address:
+    WATTLOOM_PROMETHEUS__TOKEN."""
     certificate: str = ""
     """A file with the certificate to trust; `any`: trust every one."""
+    clear_text: bool = False
+    """Send credentials where everybody on the way can read them: over plain http to another machine."""
 
 
 class Scaphandre(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +107,7 @@ class Ipmi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str = ""
     """Who asks, over the network."""
     password: str = ""
-    """Best given by the environment: WATTLOOM_IPMI__PASSWORD."""
+    """Best given by the environment, with the address: WATTLOOM_IPMI__PASSWORD."""
     cipher_suite: Count = 0
     """Over the network: older controllers need 3. 0: what ipmitool and the controller agree on."""
 
@@ -119,9 +122,11 @@ class Redfish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str = ""
     """Who asks."""
     password: str = ""
-    """Best given by the environment: WATTLOOM_REDFISH__PASSWORD."""
+    """Best given by the environment, with the address: WATTLOOM_REDFISH__PASSWORD."""
     certificate: str = ""
     """A file with the certificate to trust; `any`: trust every one."""
+    clear_text: bool = False
+    """Send credentials where everybody on the way can read them: over plain http to another machine."""
 
 
 class Pdu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,9 +145,12 @@ class Pdu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: str = ""
     """Who asks, over HTTP."""
     password: str = ""
-    """Best given by the environment: WATTLOOM_PDU__PASSWORD."""
+    """Best given by the environment, with the address: WATTLOOM_PDU__PASSWORD."""
     certificate: str = ""
     """A file with the certificate to trust; `any`: trust every one."""
+    clear_text: bool = False
+    """Send credentials where everybody on the way can read them: over plain http, or as SNMP's community, to another
+    machine."""
 
 
 class HostShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,12 +3,17 @@
 Defaults < `pyproject.toml` (`[tool.wattloom.local]`) < `wattloom.toml` (`[local]`), both in the working folder <
 environment (`WATTLOOM_LOCAL__KEY`) < what the caller gives. Owns their checks and the places where journals live
 by default; which settings there are stands in `setting_groups`. Knows neither what a journal is nor who uses a value.
+
+The files of the working folder may be anybody's: of a checkout, of a shared folder. What they name is not run, and no
+secret that stands elsewhere is sent where they say, unless the folder is trusted: the program imports from it anyway,
+or `WATTLOOM_TRUSTED_FOLDERS` lists it.
 """
 
 import hashlib
 import os
 import pwd
 import re
+import shlex
 import sys
 import tempfile
 import tomllib
@@ -21,7 +26,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from wattloom.errors import InputError
-from wattloom.ownership import SUPERUSER
+from wattloom.ownership import SUPERUSER, NotOurs, refuse_foreign
 from wattloom.setting_groups import Settings
 
 PREFIX: Final = "WATTLOOM_"
@@ -30,6 +35,12 @@ OWN_FILE: Final = "wattloom.toml"
 SUFFIX: Final = ".journal"
 INTERACTIVE: Final = "interactive"
 LONGEST_STEM: Final = 60
+TRUSTED: Final = "WATTLOOM_TRUSTED_FOLDERS"
+"""Folders whose settings files are as good as the environment, with colons between."""
+CREDENTIALS: Final = ("user", "password", "token", "community")
+"""Settings that tell the other side who asks."""
+RECEIVERS: Final = ("url", "host", "certificate", "cipher_suite", "clear_text")
+"""Settings that say who is told, and who may listen."""
 PATHS: Final = ("journal", "keys", "path", "certificate")
 """Settings that are paths: `~` is the home folder in them."""
 
@@ -45,36 +56,129 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings that hold here. `given` has groups of values that go before all others; None in it: not given."""
+    return load_with_withheld(given, folder=folder, environ=environ)[0]
+
+
+def load_with_withheld(
+    given: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    folder: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> tuple[Settings, dict[str, str]]:
+    """The settings that hold here, and by group why its credentials are not among them."""
+    folder, environ = folder or Path(), os.environ if environ is None else environ
     values: dict[str, dict[str, Any]] = {group: {} for group in _groups()}
-    for where, group, key, value, from_text in _found(
-        given or {}, folder or Path(), os.environ if environ is None else environ
-    ):
+    places: dict[str, dict[str, Place]] = {group: {} for group in values}
+    for where, group, key, value, from_text, source in _found(given or {}, folder, environ):
         values[group][key] = _checked(where, group, key, value, from_text)
-    return msgspec.convert(values, Settings)
+        places[group][key] = Place(source, where)
+    withheld = {}
+    if not is_trusted(folder, environ):
+        _refuse_foreign_files(folder, places)
+        withheld = {group: why for group, each in places.items() if (why := _mixed(each, values[group]))}
+    for group in withheld:
+        values[group] = {key: value for key, value in values[group].items() if key not in CREDENTIALS}
+    return msgspec.convert(values, Settings), withheld
+
+
+# -- whom to trust -----------------------------------------------------------------------------------------------------
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a value stands."""
+
+    source: str
+    """The file; empty: it comes from the environment or the program, so from the user."""
+    where: str
+    """File and field, for messages."""
+
+
+def is_trusted(folder: Path, environ: Mapping[str, str]) -> bool:
+    """Whether what the folder's settings name may be run: the program imports from there, or the user says so."""
+    said = [each for each in environ.get(TRUSTED, "").split(os.pathsep) if each]
+    here = os.path.realpath(folder)
+    return any(os.path.realpath(os.path.expanduser(each) or ".") == here for each in (*said, *sys.path))
+
+
+def named_by_the_folder(group: str, folder: Path | None = None) -> dict[str, str]:
+    """Settings of a group that stand in a file of a folder which is not trusted, and where."""
+    folder = folder or Path()
+    if is_trusted(folder, os.environ):
+        return {}
+    found: dict[str, str] = {}
+    for where, its_group, key, _, _, source in _found({}, folder, os.environ):
+        if its_group == group:
+            found.pop(key, None)
+            found |= {key: where} if source else {}
+    return found
+
+
+def not_run(where: str, what: str, instead: str) -> SettingsError:
+    """What such a setting names is code, and somebody else may have written it."""
+    return SettingsError(
+        where,
+        f"names {what}, and what files of the working folder name is not run by itself: give it by {instead}, or, if "
+        f"you trust all that is in this folder, set {TRUSTED}={shlex.quote(os.path.realpath('.'))}",
+    )
+
+
+def _mixed(places: Mapping[str, Place], values: Mapping[str, Any]) -> str:
+    """Why credentials are not sent: they stand elsewhere than what says where they would go. Empty: they may be."""
+    secrets = {key: place for key, place in places.items() if key in CREDENTIALS and values[key]}
+    receivers = {key: place for key, place in places.items() if key in RECEIVERS and values[key]}
+    for secret in secrets.values():
+        for receiver in receivers.values():
+            if secret.source != receiver.source:
+                return (
+                    f"{secret.where} is not sent where {receiver.where} says: set both in one file, or both in the "
+                    f"environment, or trust this folder ({TRUSTED})"
+                )
+    return ""
+
+
+def _refuse_foreign_files(folder: Path, places: Mapping[str, Mapping[str, Place]]) -> None:
+    """Whoever can write a file must not choose whom is asked for watts, nor what is run."""
+    wrong = {name: problem for name in (PROJECT_FILE, OWN_FILE) if (problem := _foreign(folder / name))}
+    for group, each in places.items():
+        for key, place in each.items():
+            if place.source in wrong and (group != "local" or key in ("journal", "keys", "policy")):
+                raise SettingsError(
+                    place.where, f"is not taken from there: {place.source} {wrong[place.source]}; or set {TRUSTED}"
+                )
+
+
+def _foreign(path: Path) -> str:
+    try:
+        refuse_foreign(path)
+    except NotOurs as problem:
+        return str(problem.strerror)
+    except OSError:
+        return ""
+    return ""
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------
 
-Found = tuple[str, str, str, Any, bool]
-"""Where it stands, group, key, value, and whether that is text to be read."""
+Found = tuple[str, str, str, Any, bool, str]
+"""Where it stands, group, key, value, whether that is text to be read, and the file; empty: it is in none."""
 
 
 def _found(given: Mapping[str, Mapping[str, Any]], folder: Path, environ: Mapping[str, str]) -> Iterator[Found]:
     """Every value of every source; what comes later goes before what came earlier."""
     project = _read(folder / PROJECT_FILE).get("tool", {}).get("wattloom", {})
-    yield from _in_tables(f"{PROJECT_FILE}: tool.wattloom.", project)
-    yield from _in_tables(f"{OWN_FILE}: ", _read(folder / OWN_FILE))
+    yield from _in_tables(f"{PROJECT_FILE}: tool.wattloom.", project, PROJECT_FILE)
+    yield from _in_tables(f"{OWN_FILE}: ", _read(folder / OWN_FILE), OWN_FILE)
     for name in sorted(environ):
         group, mark, key = name.removeprefix(PREFIX).lower().partition("__")
         if name.startswith(PREFIX) and mark:  # other variables with this prefix are no settings
-            yield name, _known_group(name, group), key, environ[name], True
+            yield name, _known_group(name, group), key, environ[name], True, ""
     for group, values in given.items():
         for key, value in values.items():
             if value is not None:
-                yield key, _known_group(group, group), key, value, False
+                yield key, _known_group(group, group), key, value, False, ""
 
 
-def _in_tables(prefix: str, tables: object) -> Iterator[Found]:
+def _in_tables(prefix: str, tables: object, source: str) -> Iterator[Found]:
     if not isinstance(tables, dict):
         raise SettingsError(prefix.rstrip(". :"), f"must be a table, not {_kind(tables)}")
     for group, values in tables.items():
@@ -82,7 +186,7 @@ def _in_tables(prefix: str, tables: object) -> Iterator[Found]:
         if not isinstance(values, dict):
             raise SettingsError(prefix + group, f"must be a table, not {_kind(values)}")
         for key, value in values.items():
-            yield f"{prefix}{group}.{key}", group, key, value, False
+            yield f"{prefix}{group}.{key}", group, key, value, False, source
 
 
 def _read(path: Path) -> dict[str, Any]:

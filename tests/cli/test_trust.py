@@ -83,3 +83,66 @@ def test_the_python_functions_ask_for_trust_too(folder: Path) -> None:
     with pytest.raises(PolicyError, match="trust"):
         api.replay("run.log")
     assert api.why("t1", "run.log", trust_policy=True).same_decisions
+
+
+# -- settings of the working folder ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["wattloom.toml", "pyproject.toml"])
+@pytest.mark.parametrize(
+    ("setting", "said"), [('policy = "notes.py:P"', "a file of Python"), ('journal = "left.journal"', "a journal")]
+)
+def test_what_settings_of_the_working_folder_name_is_not_run(folder: Path, file: str, setting: str, said: str) -> None:
+    table = "local" if file == "wattloom.toml" else "tool.wattloom.local"
+    (folder / file).write_text(f"[{table}]\n{setting}\n")
+    done = wattloom("run", "--meter", "off", "--", "true")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert f"WATTLOOM_TRUSTED_FOLDERS={folder}" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == sorted(["notes.py", "run.log", file])
+
+
+def test_a_journal_that_came_with_a_checkout_is_not_opened_to_run_what_is_in_it(folder: Path, tmp_path: Path) -> None:
+    """Its files belong to whoever checked it out."""
+    evil = tmp_path / "evil.py"
+    evil.write_text(
+        "import os, time, wattloom\n"
+        "def spring(where): open(where, 'w').close()\n"
+        "if __name__ == '__main__':\n"
+        "    executor = wattloom.Executor(1, journal='left.journal', meter='off', lease=None)\n"
+        f"    executor.submit(time.sleep, 60); executor.submit(spring, {str(tmp_path / 'sprung')!r})\n"
+        "    executor.sync(); os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, evil], check=False, timeout=60)
+    (folder / "wattloom.toml").write_text('[local]\njournal = "left.journal"\n')
+    assert wattloom("run", "--meter", "off", "--", "true").returncode == 2
+    assert not (tmp_path / "sprung").exists()
+    assert wattloom("run", "--meter", "off", "--journal", "own.journal", "--", "true").returncode == 0
+
+
+def test_installed_policies_may_be_named_by_anybody_and_what_is_given_goes_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "wattloom.toml").write_text('[local]\npolicy = "pack"\n')
+    assert wattloom("run", "--meter", "off", "--", "true").returncode == 0
+    (folder / "wattloom.toml").write_text('[local]\npolicy = "notes.py:P"\n')
+    assert wattloom("run", "--meter", "off", "--policy", "fifo", "--", "true").returncode == 0
+    monkeypatch.setenv("WATTLOOM_LOCAL__POLICY", "fifo")
+    assert wattloom("run", "--meter", "off", "--", "true").returncode == 0
+    assert not (folder / "ran").exists()
+
+
+def test_settings_beside_a_program_are_as_good_as_the_program(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "wattloom.toml").write_text('[local]\npolicy = "notes.py:P"\njournal = "own.journal"\n')
+    (folder / "program.py").write_text(
+        "import wattloom\n"
+        "if __name__ == '__main__':\n"
+        "    with wattloom.Executor(1, meter='off') as executor: print(executor.submit(abs, -1).result())\n"
+    )
+    done = subprocess.run([sys.executable, "program.py"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "1\n", done.stderr
+    assert (folder / "ran").exists()
+    (folder / "ran").unlink()
+    monkeypatch.setenv("WATTLOOM_TRUSTED_FOLDERS", str(folder))
+    assert wattloom("run", "--meter", "off", "--", "true").returncode == 0
+    assert (folder / "ran").exists()

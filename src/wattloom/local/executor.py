@@ -54,13 +54,13 @@ from wattloom.local.virtual_desk import VirtualDesk
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
-from wattloom.policies.loading import load_policy, with_options
+from wattloom.policies.loading import is_file, load_policy, with_options
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.log import VERSION, Header
 from wattloom.setting_groups import Local
-from wattloom.settings import default_journal, load_settings
+from wattloom.settings import default_journal, load_settings, named_by_the_folder, not_run
 from wattloom.workload.function import Function
 
 PLAIN: Final = Options()
@@ -104,6 +104,7 @@ class Executor(BaseExecutor):
         """The options that were given last, which most calls have in common."""
         self._began: Final = time.monotonic()
         first = b"" if initializer is None else pack_whole((initializer, initargs))
+        _refuse_code_of_the_folder(settings, policy is None, journal is None)
         spec, new_policy = _policy(policy if policy is not None else settings.policy, settings.max_workers)
         _say_where_tdp_is_not_kept(new_policy(), self._nodes)
         self._journal: Final = _journal(journal if journal is not None else settings.journal, settings)
@@ -348,6 +349,18 @@ def _policy(given: str | Policy, max_workers: int) -> tuple[str, Callable[[], Po
 def _say_where_tdp_is_not_kept(policy: Policy, nodes: list[LocalNode]) -> None:
     for note in tdp_unkept_on(Machine(node.profile) for node in nodes) if policy.terms.tdp else ():
         LOG.warning("%s: %s", policy.name, note)
+
+
+def _refuse_code_of_the_folder(settings: Local, policy: bool, journal: bool) -> None:
+    """Where a policy, a journal or a file of keys comes from the settings: not from files of a folder that may be
+    anybody's."""
+    named = named_by_the_folder("local")
+    if policy and is_file(settings.policy) and "policy" in named:
+        raise not_run(named["policy"], "a file of Python", "WATTLOOM_LOCAL__POLICY")
+    if journal and settings.journal and "journal" in named:
+        raise not_run(named["journal"], "a journal, which holds calls to be made,", "WATTLOOM_LOCAL__JOURNAL")
+    if settings.keys and "keys" in named:
+        raise not_run(named["keys"], "a file of keys, which holds pickled results,", "WATTLOOM_LOCAL__KEYS")
 
 
 def _journal(given: str | Path, settings: Local) -> Journal:

@@ -5,21 +5,32 @@ Owns the words of "not set up". The settings themselves are `settings`'s.
 
 import os
 from functools import lru_cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from wattloom.setting_groups import Settings
-from wattloom.settings import OWN_FILE, PREFIX, PROJECT_FILE, load_settings
+from wattloom.settings import OWN_FILE, PREFIX, PROJECT_FILE, is_trusted, load_with_withheld
 
 NOT_SET_UP: Final = "not set up"
 
 
 def settings_here() -> Settings:
     """The settings that hold in the working folder: read once for all meters, and again when they have changed."""
+    return _here()[0]
+
+
+def withheld(group: str) -> str:
+    """Why the credentials of a group are not used here. Empty: they are, or there are none."""
+    return _here()[1].get(group, "")
+
+
+def _here() -> tuple[Settings, dict[str, str]]:
     files = tuple(_changed(Path(name)) for name in (PROJECT_FILE, OWN_FILE))
     variables = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX)))
-    return _settings(_working_folder(), files, variables)
+    folder = _working_folder()
+    return _settings(folder, files, variables, is_trusted(folder, os.environ))
 
 
 def _working_folder() -> Path:
@@ -30,8 +41,10 @@ def _working_folder() -> Path:
 
 
 @lru_cache(maxsize=1)
-def _settings(folder: Path, files: tuple[int, ...], variables: tuple[tuple[str, str], ...]) -> Settings:
-    return load_settings(folder=folder, environ=dict(variables))
+def _settings(
+    folder: Path, files: tuple[int, ...], variables: tuple[tuple[str, str], ...], trusted: bool
+) -> tuple[Settings, dict[str, str]]:
+    return load_with_withheld(folder=folder, environ=dict(variables))
 
 
 def _changed(path: Path) -> int:
@@ -64,4 +77,23 @@ def missing_address(group: str, url: str, example: str) -> str | None:
     if not url:
         return not_set_up(group, "url", example)
     problem = address_problem(url)
-    return f"the setting {group}.url {problem}" if problem else None
+    return f"the setting {group}.url {problem}" if problem else withheld(group) or None
+
+
+def in_clear(group: str, url: str, secret: bool, allowed: bool) -> str | None:
+    """Why a secret is not sent to that address: others could read it on the way. None: it may be."""
+    parts = urlsplit(url)
+    if parts.scheme == "https" or not (secret or parts.username) or allowed or is_loopback(parts.hostname or ""):
+        return None
+    way = "plain http" if parts.scheme == "http" else "SNMP, which has no secrets"
+    other = f"{group} is asked by {way}, so whoever is on the way can read its password"
+    instead = "use https, or" if parts.scheme == "http" else "if nobody else is on that network,"
+    return f"{other}\n{instead} set WATTLOOM_{group.upper()}__CLEAR_TEXT=true"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent there never leaves this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -5,8 +5,9 @@ Owns when the connection is made: not before the first question, so that a meter
 
 from typing import TYPE_CHECKING
 
-from wattloom.metering.configured import missing_address
+from wattloom.metering.configured import in_clear, missing_address
 from wattloom.metering.count import Limits
+from wattloom.metering.source import SourceProblem
 
 if TYPE_CHECKING:
     from wattloom.metering.web import Http
@@ -25,13 +26,26 @@ class HttpSource:
     least_s = 1.0
     timeout_s = 2.0
 
-    def __init__(self, url: str, *, user: str = "", password: str = "", token: str = "", certificate: str = "") -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str = "",
+        password: str = "",
+        token: str = "",
+        certificate: str = "",
+        signs_in: bool = False,
+        clear_text: bool = False,
+    ) -> None:
+        """`signs_in`: it sends a password by itself; `clear_text`: also where others could read it."""
         self.url = url
+        self._secret, self._clear_text = bool(user or token or signs_in), clear_text
         self._user, self._password, self._token, self._certificate = user, password, token, certificate
         self._http: Http | None = None
 
     def missing(self) -> str | None:
-        return missing_address(self.name, self.url, self.example)
+        problem = missing_address(self.name, self.url, self.example)
+        return problem or in_clear(self.name, self.url, self._secret, self._clear_text)
 
     def close(self) -> None:
         self.forget()
@@ -46,6 +60,8 @@ class HttpSource:
         if self._http is None:
             from wattloom.metering.web import Http  # with TLS it takes tens of milliseconds to load
 
+            if (problem := in_clear(self.name, self.url, self._secret, self._clear_text)) is not None:
+                raise SourceProblem(problem)
             self._http = Http(
                 self.url,
                 user=self._user,

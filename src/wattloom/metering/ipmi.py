@@ -10,7 +10,7 @@ from typing import Final
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
-from wattloom.metering.configured import not_set_up, settings_here
+from wattloom.metering.configured import not_set_up, settings_here, withheld
 from wattloom.metering.http_source import limits
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
@@ -41,7 +41,7 @@ class IpmiSource:
     def missing(self) -> str | None:
         if not self._settings.enabled:
             return not_set_up("ipmi", "enabled", "true")
-        return None
+        return withheld("ipmi") or None
 
     def command(self) -> list[str]:
         host, colon, port = self._settings.host.rpartition(":")

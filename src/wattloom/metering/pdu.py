@@ -12,7 +12,7 @@ import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
-from wattloom.metering.configured import not_set_up, settings_here
+from wattloom.metering.configured import in_clear, not_set_up, settings_here, withheld
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
@@ -21,6 +21,8 @@ from wattloom.setting_groups import Pdu
 
 SNMP_PORT: Final = 161
 _OID: Final = re.compile(r"\.?[0-2](\.\d+){2,}")
+_ENCODING: Final = re.compile(r"^<\?xml[^>]*encoding=[\"'](iso-8859-1|latin-?1|us-ascii)[\"']", re.IGNORECASE)
+"""Of pages that are in one byte for each character, as they themselves say."""
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -36,7 +38,13 @@ class PduSource(HttpSource):
     limits = limits(WALL_W)
 
     def __init__(self, settings: Pdu) -> None:
-        super().__init__(settings.url, user=settings.user, password=settings.password, certificate=settings.certificate)
+        super().__init__(
+            settings.url,
+            user=settings.user,
+            password=settings.password,
+            certificate=settings.certificate,
+            clear_text=settings.clear_text,
+        )
         self._settings = settings
         self._asked = 0
 
@@ -47,7 +55,10 @@ class PduSource(HttpSource):
             return not_set_up("pdu", "path", "1.3.6.1.4.1.318.1.1.26.6.3.1.7.1")
         if not _OID.fullmatch(self._settings.path):
             return f"the setting pdu.path must be an object's number as 1.3.6.1.4.1.318, not {self._settings.path!r}"
-        return None if _target(self.url) else "the setting pdu.url must be as snmp://host or snmp://host:161"
+        if _target(self.url) is None:
+            return "the setting pdu.url must be as snmp://host or snmp://host:161"
+        secret = self._settings.community != Pdu().community
+        return withheld("pdu") or in_clear("pdu", self.url, secret, self._settings.clear_text)
 
     def ask(self) -> list[Answer]:
         value = (self._by_snmp() if self.url.startswith("snmp://") else self._by_http()) * self._settings.factor
@@ -105,11 +116,12 @@ def _in_xml(body: bytes, path: str, where: str) -> Any:
     """Names of elements with dots between; the outermost may be left out."""
     from xml.etree.ElementTree import ParseError, fromstring
 
-    if b"<!" in body.replace(b"<!--", b""):  # a page of HTML, or entities that could grow without end
+    text = _as_utf8(body, where)
+    if "<!" in text.replace("<!--", ""):  # a page of HTML, or entities that could grow without end
         raise SourceProblem(f"{where} is a web page and has no figures for programs: look for its JSON, XML or SNMP")
     try:
-        root = fromstring(body)
-    except ParseError as problem:
+        root = fromstring(text)
+    except (ParseError, ValueError) as problem:
         raise SourceProblem(f"{where} answers with XML that cannot be read") from problem
     steps = path.split(".")
     found = root.find("/".join(steps[1:] if steps[0] == root.tag and len(steps) > 1 else steps))
@@ -118,6 +130,20 @@ def _in_xml(body: bytes, path: str, where: str) -> Any:
             f"{where} has nothing at pdu.path {path!r}; there: {', '.join(each.tag for each in root[:8])}"
         )
     return found.text or ""
+
+
+def _as_utf8(body: bytes, where: str) -> str:
+    """The page as text that the parser reads as we do: another encoding would let it see what we have not looked at.
+    What the page says of its own encoding is left out."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = body.decode("latin-1")
+        if _ENCODING.search(text) is None:
+            raise SourceProblem(f"{where} answers with XML that is not in UTF-8") from None
+    if "\0" in text:  # as in UTF-16 and UTF-32
+        raise SourceProblem(f"{where} answers with XML that is not in UTF-8")
+    return re.sub(r"^\s*<\?xml[^>]*\?>", "", text)
 
 
 def _target(url: str) -> tuple[str, int] | None:

@@ -37,7 +37,9 @@ class PrometheusSource(HttpSource):
     example = "http://localhost:9090"
 
     def __init__(self, settings: Prometheus) -> None:
-        super().__init__(settings.url, token=settings.token, certificate=settings.certificate)
+        super().__init__(
+            settings.url, token=settings.token, certificate=settings.certificate, clear_text=settings.clear_text
+        )
         self._expression = settings.expression.strip()
         self._plain = _PLAIN.fullmatch(self._expression) is not None
         self._joules = settings.unit == "joules"

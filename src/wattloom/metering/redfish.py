@@ -36,7 +36,12 @@ class RedfishSource(HttpSource):
     limits = limits(WALL_W)
 
     def __init__(self, settings: Redfish) -> None:
-        super().__init__(settings.url, certificate=settings.certificate)
+        super().__init__(
+            settings.url,
+            certificate=settings.certificate,
+            signs_in=bool(settings.user or settings.password),
+            clear_text=settings.clear_text,
+        )
         self._chassis = settings.chassis
         self._who, self._word = settings.user, settings.password
         self._signed_in = ""

@@ -138,7 +138,7 @@ class _Check:
             self._wrong("runs that do not replay", [str(run) for run in runs if not self._replays(run)])
 
     def _replays(self, run: int) -> bool:
-        return api.replay(f"{self._journal}#{run}").same_decisions
+        return api.replay(f"{self._journal}#{run}").same_decisions is True
 
     # -- the futures ---------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@ import ssl
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.metering.network.bmc import Controller
@@ -33,7 +34,7 @@ def serve() -> Iterator[Serve]:
 def source() -> Iterator[Callable[..., RedfishSource]]:
     made: list[RedfishSource] = []
 
-    def make(server: Server, **settings: str) -> RedfishSource:
+    def make(server: Server, **settings: Any) -> RedfishSource:
         made.append(RedfishSource(Redfish(server.url, **settings)))
         return made[-1]
 

@@ -248,6 +248,26 @@ def test_a_number_is_found_in_json_xml_and_plain_text(body: bytes, path: str, nu
     assert number_at(body, path, "strip") == number
 
 
+GROWS = '<?xml version="1.0"{0}?><!DOCTYPE a [<!ENTITY b "1"><!ENTITY c "&b;&b;">]><a>&c;</a>'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"])
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_page_that_defines_entities_is_refused_in_every_encoding(encoding: str, declared: bool) -> None:
+    name = encoding.removesuffix("-sig").removesuffix("-le").removesuffix("-be")
+    body = GROWS.format(f' encoding="{name}"' if declared else "").encode(encoding)
+    with pytest.raises(SourceProblem, match="web page|not in UTF-8|neither"):
+        number_at(body, "a", "http://strip")
+
+
+def test_pages_of_one_byte_a_character_are_read_if_they_say_so() -> None:
+    page = '<?xml version="1.0" encoding="ISO-8859-1"?><a><unit>\u00b0C</unit><w>12.5</w></a>'
+    assert number_at(page.encode("latin-1"), "w", "http://strip") == 12.5
+    assert number_at(page.encode(), "w", "http://strip") == 12.5
+    with pytest.raises(SourceProblem, match="not in UTF-8"):
+        number_at(page.replace("ISO-8859-1", "UTF-8").encode("latin-1"), "w", "http://strip")
+
+
 @pytest.mark.parametrize(
     ("body", "path", "words"),
     [

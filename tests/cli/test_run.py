@@ -13,11 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from wattloom.local.handover import Handover
+from wattloom.local.handover import Handover, take_over
 
 COMMAND = [sys.executable, "-W", "error", "-m", "wattloom.cli.main", "run"]
 COST = re.compile(r"\[wattloom\] (?:.+; )?[\d.]+ [mµk]?J ± [\d.]+ \((measured|modelled|estimated)\).*, task \d+-1\n")
@@ -484,3 +485,62 @@ def test_a_module_that_fails_to_import_is_told_with_its_line(folder: Path) -> No
     assert done.returncode == 2
     assert "cannot be imported: ZeroDivisionError" in done.stderr
     assert f"{folder / 'broken.py'}, line 3" in done.stderr
+
+
+# -- who is at the other end -------------------------------------------------------------------------------------------
+
+
+def play(user: int, act: Callable[[], None]) -> int:
+    """Do it as another user, in a process of its own; its number."""
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os.setgroups([])
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            act()
+        os._exit(0)
+    return child
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can play two users")
+def test_nobody_else_hands_a_worker_its_streams() -> None:
+    """He may have taken the name of a program that is gone."""
+    name = f"wattloom-1-squatted-{os.getpid()}"
+    ready, tell = os.pipe()
+
+    def squat() -> None:
+        door = socket.socket(socket.AF_UNIX)
+        door.bind(f"\0{name}")
+        door.listen()
+        os.write(tell, b".")
+        worker, _ = door.accept()
+        socket.send_fds(worker, [b"\0"], [0, 1, 2])
+        worker.recv(1)
+
+    squatter = play(54322, squat)
+    os.read(ready, 1)
+    with take_over(name) as handed:
+        assert (handed.control, handed.descriptors, handed.stdin) == (None, [], subprocess.DEVNULL)
+    os.waitpid(squatter, 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can play two users")
+def test_streams_are_handed_to_nobody_else() -> None:
+    handover = Handover()
+    got, tell = os.pipe()
+
+    def ask() -> None:
+        worker = socket.socket(socket.AF_UNIX)
+        worker.connect(f"\0{handover.name}")
+        _, descriptors, _, _ = socket.recv_fds(worker, 1, 3)
+        os.write(tell, str(len(descriptors)).encode())
+
+    try:
+        os.waitpid(play(54322, ask), 0)
+        assert os.read(got, 10) == b"0"
+        assert not handover.begun
+        with take_over(handover.name) as handed:
+            assert len(handed.descriptors) == 3
+    finally:
+        handover.close()

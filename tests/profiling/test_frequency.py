@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from wattloom.errors import InputError
-from wattloom.profiling.frequency import FrequencyError, Setting, apply, mhz, restore, saved, settings, writable
-from wattloom.profiling.restoring import FILE, _guard, left_behind, put_back
+from wattloom.profiling import frequency
+from wattloom.profiling.frequency import FrequencyError, Saved, Setting, apply, mhz, restore, saved, settings, writable
+from wattloom.profiling.restoring import BOOT_ID, FILE, _guard, left_behind, put_back
 from wattloom.profiling.storing import Busy, alone
 
 PATIENCE_S = 30.0
@@ -105,18 +106,17 @@ def test_a_setting_is_on_all_cpus(tree: CpuFreq) -> None:
 def bounds_never_cross(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> list[tuple[str, str]]:
     """Do the change; the kernel would refuse a lower bound above the upper one at any moment of it."""
     written: list[tuple[str, str]] = []
-    plain = Path.write_text
+    plain = frequency._put
 
-    def write(path: Path, text: str) -> int:
-        done = plain(path, text)
+    def write(path: Path, text: str) -> None:
+        plain(path, text)
         if path.name in ("scaling_min_freq", "scaling_max_freq"):
             low, high = (int((path.parent / f"scaling_{end}_freq").read_text()) for end in ("min", "max"))
             assert low <= high, f"{path} {text}"
         written.append((path.name, text))
-        return done
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_text", write)
+        patched.setattr(frequency, "_put", write)
         change()
     return written
 
@@ -125,7 +125,7 @@ def bounds_never_cross(monkeypatch: pytest.MonkeyPatch, change: Callable[[], obj
 def test_the_lower_bound_never_passes_the_upper_one(tree: CpuFreq, khz: int, monkeypatch: pytest.MonkeyPatch) -> None:
     before = saved(tree.system)
     assert bounds_never_cross(monkeypatch, lambda: apply(Setting("", khz=khz), tree.system))
-    assert bounds_never_cross(monkeypatch, lambda: restore(before))
+    assert bounds_never_cross(monkeypatch, lambda: restore(before, tree.system))
     assert tree.now() == BEFORE
 
 
@@ -222,7 +222,7 @@ def test_if_the_guard_is_killed_too_the_next_run_puts_it_back(
     changer.kill()
     changer.wait(PATIENCE_S)
     assert tree.now() == CHANGED
-    assert left_behind(tmp_path) == "frequencies that a killed run had left changed were put back"
+    assert left_behind(tmp_path, system=tree.system) == "frequencies that a killed run had left changed were put back"
     assert tree.now() == BEFORE
     assert left_behind(tmp_path) == ""
 
@@ -231,7 +231,7 @@ def test_nobody_else_begins_before_the_guard_has_put_things_back(tree: CpuFreq, 
     with alone(tmp_path) as lock:
         read, write = os.pipe()
         (tmp_path / FILE).write_bytes(msgspec.json.encode(saved(tree.system)))
-        guard = _guard(tmp_path / FILE, read, lock)
+        guard = _guard(tmp_path / FILE, read, lock, tree.system)
         os.close(read)
     with pytest.raises(Busy), alone(tmp_path, patience_s=0.1):
         pass
@@ -257,3 +257,67 @@ def test_a_damaged_file_of_what_was_before_is_not_passed_over(tmp_path: Path) ->
     (tmp_path / FILE).write_bytes(b"{")
     with pytest.raises(FrequencyError, match="cannot be put back"):
         left_behind(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x/scaling_governor", "powersave"),
+        ("cpufreq/policy0/../../../target", "powersave"),
+        ("cpufreq/policy0/scaling_available_governors", "powersave"),
+        ("/cpufreq/policy0/scaling_governor", "powersave"),
+        ("cpufreq/policyX/scaling_governor", "powersave"),
+        ("cpufreq/policy0/scaling_governor\n", "powersave"),
+        ("cpufreq/policy0/scaling_governor", "* * * * * root id"),
+        ("cpufreq/policy0/scaling_max_freq", "1\n2"),
+        ("cpufreq/policy0/scaling_max_freq", ""),
+    ],
+)
+def test_a_file_of_what_was_before_says_nothing_but_governors_and_frequencies(
+    tree: CpuFreq, tmp_path: Path, name: str, value: str
+) -> None:
+    good = saved(tree.system, BOOT_ID.read_text().strip())
+    wrong = msgspec.structs.replace(good, files=good.files | {name: value})
+    (tmp_path / FILE).write_bytes(msgspec.json.encode(wrong))
+    tree.write("policy0", "scaling_governor", "performance")
+    before = files_below(tmp_path)
+    with pytest.raises(FrequencyError, match="frequencies are not put back by it"):
+        left_behind(tmp_path, system=tree.system)
+    assert restore(wrong, tree.system), "by the guard"
+    assert files_below(tmp_path) == before
+
+
+def files_below(folder: Path) -> dict[str, str]:
+    return {str(path): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_frequencies_are_put_back_where_the_kernel_has_them_and_nowhere_else(tree: CpuFreq, tmp_path: Path) -> None:
+    for root in (str(tmp_path), f"{tree.system}/x/..", "/"):
+        wrong = msgspec.structs.replace(saved(tree.system, BOOT_ID.read_text().strip()), root=root)
+        (tmp_path / FILE).write_bytes(msgspec.json.encode(wrong))
+        with pytest.raises(FrequencyError, match="is of "):
+            left_behind(tmp_path, system=tree.system)
+
+
+def test_frequencies_are_written_through_no_link(tree: CpuFreq, tmp_path: Path) -> None:
+    target, file = tmp_path / "target", tree.system / "cpufreq" / "policy0" / "scaling_governor"
+    before: Saved = saved(tree.system)
+    target.write_text("precious")
+    file.unlink()
+    file.symlink_to(target)
+    assert restore(before, tree.system)
+    with pytest.raises(FrequencyError):
+        apply(Setting("", governor="performance"), tree.system)
+    assert target.read_text() == "precious"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can play two users")
+def test_a_file_of_what_was_before_that_somebody_else_wrote_is_not_believed(tree: CpuFreq, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(msgspec.json.encode(saved(tree.system, BOOT_ID.read_text().strip())))
+    os.chown(tmp_path / FILE, 54322, 54322)
+    with pytest.raises(FrequencyError, match="belongs to user 54322"):
+        left_behind(tmp_path, system=tree.system)
+    os.chown(tmp_path / FILE, 0, 0)
+    os.chown(tmp_path, 54322, 54322)
+    with pytest.raises(FrequencyError, match="belongs to user 54322"):
+        left_behind(tmp_path, system=tree.system)

@@ -1,6 +1,7 @@
 """The standard streams of a program, handed to the worker that runs a command for it; and signals, passed on to it.
 
-Owns the socket between the two: abstract, so that nothing is left behind, and for processes of the same user only.
+Owns the socket between the two: abstract, so that nothing is left behind, and for processes of the same user only, at
+both ends: everybody can see its name, and take it when the program is gone.
 Nothing of this is in the journal but the socket's name.
 """
 
@@ -53,6 +54,8 @@ def _fetch(door: str) -> Handed:
     try:
         control.settimeout(PATIENCE_S)
         control.connect(_address(door))
+        if not _is_ours(control):  # anybody may have taken the name of a program that is gone
+            raise PermissionError
         first, descriptors, _, _ = socket.recv_fds(control, 1, STREAMS)
         control.settimeout(None)
     except OSError:  # the program that asked is gone, and a later one runs its command again
@@ -162,6 +165,8 @@ def _address(name: str) -> str:
     return f"\0{name}"
 
 
-def _is_ours(worker: socket.socket) -> bool:
-    _, user, _ = CREDENTIALS.unpack(worker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
-    return bool(user == os.getuid())
+def _is_ours(other: socket.socket) -> bool:
+    """Whether a process of this user is at the other end, by the kernel's word: of the one that listens, who it was
+    when it began to."""
+    _, user, _ = CREDENTIALS.unpack(other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+    return bool(user == os.geteuid())

@@ -4,6 +4,8 @@ Owns the files of cpufreq and the order in which they may be written. That all i
 `restoring`'s business.
 """
 
+import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +18,10 @@ from wattloom.metering.own_profile import SYSTEM, text
 
 CHANGED: Final = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
 """Files that a sweep writes to."""
+FILE: Final = re.compile(rf"cpufreq/policy\d{{1,6}}/({'|'.join(CHANGED)})")
+"""A file of those, below the kernel's folder."""
+WORD: Final = re.compile(r"[a-z0-9_]{1,15}")
+"""A governor's name, or a frequency in kHz: as the kernel has them."""
 UNUSABLE: Final = ("userspace",)
 """Governors that do nothing by themselves."""
 NONE_HERE: Final = (
@@ -35,6 +41,16 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     boot_id: str
     files: dict[str, str]
     """Path below the root, and what it held."""
+
+    def problem(self, system: Path = SYSTEM) -> str:
+        """What in it cannot have been set before; empty: nothing. It may have been read from a file, which is not to
+        say what is written where."""
+        if Path(self.root) != system:
+            return f"is of {self.root}, not of {system}"
+        for name, value in self.files.items():
+            if FILE.fullmatch(name) is None or WORD.fullmatch(value) is None:
+                return f"{name} = {value!r} is no governor or frequency of the kernel's"
+        return ""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -103,7 +119,7 @@ def writable(system: Path = SYSTEM) -> str:
     for group in policies(system):
         file = group / "scaling_governor"
         try:
-            file.write_text(text(file))
+            _put(file, text(file))
         except OSError as problem:
             return (
                 f"{file} cannot be written: {problem.strerror}. Setting frequencies needs root: sudo wattloom profile"
@@ -129,7 +145,7 @@ def _one_frequency(group: Path, khz: int) -> None:
 
 def _write(file: Path, value: str) -> None:
     try:
-        file.write_text(value)
+        _put(file, value)
     except OSError as problem:
         raise FrequencyError(f"{file}: the kernel did not take {value!r}: {problem.strerror}") from problem
     found = text(file)
@@ -137,19 +153,30 @@ def _write(file: Path, value: str) -> None:
         raise FrequencyError(f"{file}: was told {value!r} and says {found!r}")
 
 
-def restore(before: Saved) -> list[str]:
+def _put(file: Path, value: str) -> None:
+    """Into a file that is there, through no link. Raises OSError."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, value.encode())
+    finally:
+        os.close(descriptor)
+
+
+def restore(before: Saved, system: Path = SYSTEM) -> list[str]:
     """Put everything back. What could not be: file by file; empty: all is as it was."""
+    if problem := before.problem(system):
+        return [problem]
     root = Path(before.root)
     groups = list(dict.fromkeys(name.rpartition("/")[0] for name in before.files))
     for group in groups:  # so that whatever bounds were set come between those that are to be
         with suppress(OSError):
-            (root / group / "scaling_min_freq").write_text(text(root / group / "cpuinfo_min_freq"))
+            _put(root / group / "scaling_min_freq", text(root / group / "cpuinfo_min_freq"))
     order = ("scaling_governor", "scaling_max_freq", "scaling_min_freq", "scaling_setspeed")
     for name in order:
         for group in groups:
             if (value := before.files.get(f"{group}/{name}")) is not None:
                 with suppress(OSError):
-                    (root / group / name).write_text(value)
+                    _put(root / group / name, value)
     return [
         f"{root / name} is {text(root / name)!r}, was {value!r}"
         for name, value in before.files.items()

@@ -19,6 +19,7 @@ import msgspec
 
 from wattloom.interpreter import own_environment, own_module
 from wattloom.metering.own_profile import SYSTEM, text
+from wattloom.ownership import NotOurs, refuse_foreign, refuse_foreign_folder
 from wattloom.profiling.frequency import FrequencyError, Saved, restore, saved
 from wattloom.profiling.storing import store
 
@@ -35,12 +36,12 @@ def put_back(folder: Path, system: Path = SYSTEM, boot_id: Path = BOOT_ID, lock:
     file = folder / FILE
     store(file, msgspec.json.encode(before))
     read, write = os.pipe()
-    guard = _guard(file, read, lock)
+    guard = _guard(file, read, lock, system)
     os.close(read)
     try:
         yield
     finally:
-        wrong = restore(before)
+        wrong = restore(before, system)
         with suppress(OSError):
             os.write(write, b"" if wrong else DONE)
         os.close(write)
@@ -49,19 +50,27 @@ def put_back(folder: Path, system: Path = SYSTEM, boot_id: Path = BOOT_ID, lock:
         raise FrequencyError(f"frequencies could not be put back: {wrong[0]}; see {file}")
 
 
-def left_behind(folder: Path, boot_id: Path = BOOT_ID) -> str:
+def left_behind(folder: Path, boot_id: Path = BOOT_ID, system: Path = SYSTEM) -> str:
     """Put back what a run that was killed has left changed. What was done, in words; empty: nothing was left."""
     file = folder / FILE
     try:
+        refuse_foreign(file)
+        refuse_foreign_folder(folder)
         before = msgspec.json.decode(file.read_bytes(), type=Saved)
     except FileNotFoundError:
         return ""
+    except NotOurs as problem:
+        raise FrequencyError(
+            f"{problem.filename} {problem.strerror}: frequencies are not put back by what it says"
+        ) from problem
     except (OSError, msgspec.MsgspecError) as problem:
         raise FrequencyError(f"{file}: cannot be read, so frequencies cannot be put back: {problem}") from problem
     if before.boot_id != text(boot_id):
         file.unlink(missing_ok=True)
         return "frequencies were left changed by a run that was killed; the machine has been restarted since"
-    wrong = restore(before)
+    if problem_found := before.problem(system):
+        raise FrequencyError(f"{file}: {problem_found}: frequencies are not put back by it. Remove it")
+    wrong = restore(before, system)
     if wrong:
         raise FrequencyError(f"frequencies that a killed run has left could not be put back: {wrong[0]}. Try sudo")
     file.unlink(missing_ok=True)
@@ -71,9 +80,9 @@ def left_behind(folder: Path, boot_id: Path = BOOT_ID) -> str:
 # -- the guard ---------------------------------------------------------------------------------------------------------
 
 
-def _guard(file: Path, read: int, lock: int | None) -> "subprocess.Popen[bytes]":
+def _guard(file: Path, read: int, lock: int | None, system: Path) -> "subprocess.Popen[bytes]":
     """A process in a session of its own, so that no signal of the terminal reaches it. Returns when it stands guard."""
-    command = own_module("wattloom.profiling.restoring", str(file), str(read))
+    command = own_module("wattloom.profiling.restoring", str(file), str(read), str(system))
     kept = (read,) if lock is None else (read, lock)
     guard = subprocess.Popen(
         command,
@@ -91,15 +100,16 @@ def _guard(file: Path, read: int, lock: int | None) -> "subprocess.Popen[bytes]"
 
 
 def main() -> None:
-    """FILE PIPE: wait until the pipe is closed; unless all was said to be done, put back what the file says."""
+    """FILE PIPE SYSTEM: wait until the pipe is closed; unless all was said to be done, put back what the file said when
+    it was read, at the beginning."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    file, read = Path(sys.argv[1]), int(sys.argv[2])
+    file, read, system = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     before = msgspec.json.decode(file.read_bytes(), type=Saved)
     os.write(1, DONE)
     os.close(1)
     done = os.read(read, 1) == DONE
-    if done or not restore(before):
+    if done or not restore(before, system):
         file.unlink(missing_ok=True)
 
 

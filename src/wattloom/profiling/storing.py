@@ -72,7 +72,7 @@ def alone(folder: Path, patience_s: float = 2.0) -> Iterator[int]:
     whom its descriptor was handed on; that may take a moment."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as problem:
         raise StoreError(f"{folder}: cannot be written: {problem.strerror}") from problem
     try:

@@ -98,7 +98,7 @@ def profile_cpu(
     tool = tool_used(wishes.builtin)
     refuse_missing_folder(wishes.output)
     with alone(place.profiles) as lock:
-        left_behind(place.profiles)
+        left_behind(place.profiles, system=place.system)
         machine = this_identity(system=place.system)
         plan = _plan(wishes, machine, place)
         path = own_path(place, machine) if wishes.output is None else wishes.output

@@ -256,7 +256,7 @@ GROWS = '<?xml version="1.0"{0}?><!DOCTYPE a [<!ENTITY b "1"><!ENTITY c "&b;&b;"
 def test_a_page_that_defines_entities_is_refused_in_every_encoding(encoding: str, declared: bool) -> None:
     name = encoding.removesuffix("-sig").removesuffix("-le").removesuffix("-be")
     body = GROWS.format(f' encoding="{name}"' if declared else "").encode(encoding)
-    with pytest.raises(SourceProblem, match="web page|not in UTF-8|neither"):
+    with pytest.raises(SourceProblem, match=r"web page|not in UTF-8|neither"):
         number_at(body, "a", "http://strip")
 
 

@@ -13,6 +13,7 @@ import pytest
 from wattloom.errors import WattloomError
 from wattloom.journal.errors import JournalNotOurs
 from wattloom.journal.journal import Journal
+from wattloom.journal.keys import KeyStore
 from wattloom.journal.progress import Progress
 from wattloom.journal.spool import Spool, map_file
 from wattloom.settings import default_journal, state_folder
@@ -106,6 +107,20 @@ def test_a_group_that_is_more_than_the_user_may_not_write_either(journal: Path, 
     path.chmod(stat.S_IMODE(path.stat().st_mode) | 0o020)
     with pytest.raises(JournalNotOurs, match=f"may be written by its group, number {ATTACKER}"):
         Journal.open(journal)
+
+
+@as_root
+@pytest.mark.parametrize("part", ["", "-wal", "-journal", "folder"])
+def test_a_file_of_keys_of_which_a_part_belongs_to_somebody_else_is_refused(tmp_path: Path, part: str) -> None:
+    """The results in it are unpickled."""
+    path = tmp_path / "own" / "work.journal.keys"
+    path.parent.mkdir()
+    store = KeyStore(path, path.with_suffix(""), "", "process", 1.0)
+    store.open(0.0, list)
+    store.close()
+    os.chown(part_of(path, part), ATTACKER, ATTACKER)
+    with pytest.raises(JournalNotOurs):
+        KeyStore(path, path.with_suffix(""), "", "process", 1.0).open(0.0, list)
 
 
 @as_root

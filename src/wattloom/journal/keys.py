@@ -19,7 +19,8 @@ from wattloom.errors import LogError
 from wattloom.journal import errors
 from wattloom.journal.forking import unforked
 from wattloom.journal.lock import holder_of
-from wattloom.journal.schema import SYNCHRONOUS, Durability
+from wattloom.journal.schema import SYNCHRONOUS, Durability, make_ours
+from wattloom.ownership import refuse_foreign
 from wattloom.scheduling.stored_log import is_journal, read_only
 
 APPLICATION: Final = 0x5774_6C6B
@@ -197,9 +198,7 @@ class KeyStore:
             self._do(statement, *values)
 
     def _connect(self, earlier: Callable[[], list[Path]]) -> sqlite3.Connection:
-        new = not self.path.exists()
-        if new:
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        make_ours(self.path)  # its results are unpickled
         connection = sqlite3.connect(self.path, timeout=LONGEST_TURN_S, isolation_level=None, check_same_thread=False)
         try:
             connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS[self._durability]}")
@@ -243,8 +242,10 @@ def _kept_in(journal: Path) -> list[tuple[object, ...]]:
     """Results that an earlier version kept in a journal."""
     if not is_journal(journal):
         return []
-    with suppress(sqlite3.Error, LogError), closing(read_only(journal)) as connection:
-        rows = connection.execute("SELECT key, task, body, time FROM results WHERE outcome = 'finished'").fetchall()
+    with suppress(sqlite3.Error, LogError, OSError):
+        refuse_foreign(journal)
+        with closing(read_only(journal)) as connection:
+            rows = connection.execute("SELECT key, task, body, time FROM results WHERE outcome = 'finished'").fetchall()
         return [
             (key, str(journal), task, "", "finished", b"", bytes(body)[MARK_BYTES:], time)
             for key, task, body, time in rows

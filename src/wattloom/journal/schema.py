@@ -70,7 +70,7 @@ CREATE TABLE workers (              -- whose progress says what had begun, as lo
 def connect(path: Path, durability: Durability = "process") -> sqlite3.Connection:
     """A connection that may write; the tables are made if the file is new. The caller has the lock."""
     try:
-        _make_ours(path)
+        make_ours(path)
     except OSError as problem:
         raise errors.of_system(path, problem) from problem
     connection = None
@@ -89,7 +89,7 @@ def connect(path: Path, durability: Durability = "process") -> sqlite3.Connectio
     return connection
 
 
-def _make_ours(path: Path) -> None:
+def make_ours(path: Path) -> None:
     """A file for this user only, or one that is there and nobody else's; the same for those that SQLite keeps beside
     it. In a folder in which others may make files they are made now, before somebody else makes them."""
     shared = refuse_foreign_folder(path.parent)

@@ -83,6 +83,12 @@ lint: $(VENV)/.stamp-dev ## check style, format, types and the import contract
 docs: $(VENV)/.stamp-docs ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+.PHONY: fuzz
+FUZZ_SECONDS ?= 120
+FUZZ_SEED ?= $(shell date +%s)
+fuzz: $(VENV)/.stamp-dev ## call every command with files and options that nobody means, for FUZZ_SECONDS (120)
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
 wheel: $(VENV)/.stamp-dev ## build the pure-Python wheel and the source archive into dist/
 	rm -rf build
 	$(BIN)/python -m build --outdir dist .

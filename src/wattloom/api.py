@@ -349,14 +349,18 @@ def machine_curve_from_samples(samples: str | Path) -> "FittedCurve":
     """A curve over cores in use, learned from a file of `time_s,cpu_cores,watts`."""
     from wattloom.cluster.power_from_cpu import fit_curve
     from wattloom.cluster.power_samples import read_samples
+    from wattloom.files import read_text
 
     try:
-        text = Path(samples).read_text()
+        text = read_text(Path(samples))
     except UnicodeDecodeError as failed:
         raise InputError(str(samples), "is no text file in UTF-8") from failed
     except OSError as failed:
         raise InputError(str(samples), f"cannot be read: {failed.strerror or failed}") from failed
-    return fit_curve(*read_samples(text, str(samples)))
+    try:
+        return fit_curve(*read_samples(text, str(samples)))
+    except InputError as failed:
+        raise InputError(failed.field.replace("samples", str(samples), 1), failed.problem) from failed
 
 
 def machine_match() -> MachineMatch:

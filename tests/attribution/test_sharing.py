@@ -78,11 +78,11 @@ def test_whole_grains_add_up_exactly_even_in_large_sums() -> None:
 @pytest.mark.parametrize(
     ("joules", "spread", "text"),
     [
-        (1.24, 0.31, "1.24 J ± 0.31 (estimated)"),
-        (0.00123, 0.0004, "1.23 mJ ± 0.40 (estimated)"),
-        (12345.0, 2000.0, "12.3 kJ ± 2.0 (estimated)"),
-        (456.0, 12.0, "456 J ± 12 (estimated)"),
-        (0.0, 0.0, "0.00 J ± 0.00 (estimated)"),
+        (1.24, 0.31, "1.24 ± 0.31 J (estimated)"),
+        (0.00123, 0.0004, "1.23 ± 0.40 mJ (estimated)"),
+        (12345.0, 2000.0, "12.3 ± 2.0 kJ (estimated)"),
+        (456.0, 12.0, "456 ± 12 J (estimated)"),
+        (0.0, 0.0, "0.00 ± 0.00 J (estimated)"),
     ],
 )
 def test_energy_reads_well(joules: float, spread: float, text: str) -> None:

@@ -2,7 +2,9 @@
 
 import json
 from errno import ENOSPC
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -188,24 +190,79 @@ def test_ctrl_c_is_quiet(scenario: Path, wattloom: Wattloom, monkeypatch: pytest
     assert (result.exit_code, result.output) == (130, "")
 
 
-def float_options() -> list[tuple[str, ...]]:
-    """Every option of every command that takes a number with a point: the words that name it."""
+def number_options(*kinds: type[Any]) -> list[tuple[str, ...]]:
+    """Every option of every command that takes a number: the words that name it."""
     return [
         (*path, option.opts[-1])
         for path, command in commands()
         for option in command.params
-        if isinstance(option, click.Option) and isinstance(option.type, click.FloatRange | click.types.FloatParamType)
+        if isinstance(option, click.Option) and isinstance(option.type, kinds)
     ]
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-nan"])
-@pytest.mark.parametrize("words", float_options(), ids=" ".join)
+@pytest.mark.parametrize("words", number_options(click.FloatRange, click.types.FloatParamType), ids=" ".join)
 def test_no_option_takes_a_number_that_cannot_be_counted_with(
     words: tuple[str, ...], value: str, wattloom: Wattloom
 ) -> None:
     result = wattloom(*words, value)
     assert result.exit_code == 2, result.output
     assert f"Invalid value for '{words[-1]}'" in result.stderr
+
+
+@pytest.mark.parametrize("value", [f"{10**30}", "9" * 5000, f"-{10**30}"])
+@pytest.mark.parametrize("words", number_options(click.IntRange, click.types.IntParamType), ids=" ".join)
+def test_every_whole_number_has_an_end(words: tuple[str, ...], value: str, wattloom: Wattloom) -> None:
+    result = wattloom(*words, value)
+    assert result.exit_code == 2, result.output[:300]
+    assert f"'{words[-1]}'" in result.stderr
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full"])
+@pytest.mark.parametrize(
+    "words",
+    ["simulate {}", "replay {}", "profile show {}", "profile diff {} {}", "machines curve --samples {}",
+     "attribute --power {} --runs {}", "exporter --token-file {}", "tasks --journal {}"],
+)  # fmt: skip
+def test_a_device_without_an_end_is_not_read_for_ever(words: str, device: str, wattloom: Wattloom) -> None:
+    result = wattloom(*words.format(device, device).split())
+    assert result.exit_code == 2, result.output[:300]
+    assert device in result.stderr
+
+
+def test_a_trace_and_a_recording_are_not_read_for_ever(
+    tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = tmp_path / "endless.toml"
+    arrivals = '[[arrivals]]\nkind = "trace"\nfile = "/dev/zero"\n'
+    scenario.write_text(SCENARIO[: SCENARIO.index("[[arrivals]]")] + arrivals)
+    assert "/dev/zero" in refused(wattloom, "simulate", scenario)
+    monkeypatch.setenv("WATTLOOM_RECORDING__PATH", "/dev/zero")
+    assert "/dev/zero" in wattloom("meter", "read", "recording", "--count", "1").output
+
+
+@pytest.mark.parametrize("name", ["profile.json", "scenario.toml", "run.log"])
+def test_what_is_nested_without_end_is_refused(name: str, tmp_path: Path, wattloom: Wattloom) -> None:
+    path = tmp_path / name
+    path.write_text("a = " * name.endswith("toml") + "[" * 100_000)
+    command = {"profile.json": ("profile", "show"), "scenario.toml": ("simulate",), "run.log": ("replay",)}[name]
+    assert name in refused(wattloom, *command, path)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_every_terminal_gets_something_to_read(
+    encoding: str, scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in (["compare", str(scenario), "--policies", "fifo,pack", "--seeds", "2"], ["replay", "\udcff.log"]):
+        out, err = (TextIOWrapper(BytesIO(), encoding, "strict", write_through=True) for _ in range(2))
+        monkeypatch.setattr("sys.argv", ["wattloom", *words])
+        monkeypatch.setattr("sys.stdout", out)
+        monkeypatch.setattr("sys.stderr", err)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = b"".join(stream.buffer.getvalue() for stream in (out, err))
+        assert ended.value.code == (0 if words[0] == "compare" else 2)
+        assert b"fifo" in said or b".log: No such file" in said
 
 
 @pytest.mark.parametrize("lag", ["1e308", "-1e300", "1e6"])

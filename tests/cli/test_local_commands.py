@@ -131,7 +131,7 @@ def test_a_narrow_terminal_shows_less_and_breaks_no_words(wattloom: Wattloom, mo
     play("first", 1)
     monkeypatch.setenv("COLUMNS", "90")
     lines = wattloom("tasks", "--state", "finished").stdout.splitlines()
-    assert any("1-1" in line and "first.work" in line and "finished" in line and "J ±" in line for line in lines)
+    assert any("1-1" in line and "first.work" in line and "finished" in line and " ± " in line for line in lines)
 
 
 # -- prune -------------------------------------------------------------------------------------------------------------

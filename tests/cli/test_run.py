@@ -21,7 +21,7 @@ import pytest
 from wattloom.local.handover import Handover, take_over
 
 COMMAND = [sys.executable, "-W", "error", "-m", "wattloom.cli.main", "run"]
-COST = re.compile(r"\[wattloom\] (?:.+; )?[\d.]+ [mµk]?J ± [\d.]+ \((measured|modelled|estimated)\).*, task \d+-1\n")
+COST = re.compile(r"\[wattloom\] (?:.+; )?[\d.]+ ± <?[\d.]+ [mµk]?J \((measured|modelled|estimated)\).*, task \d+-1\n")
 
 APP = """
 import os, time

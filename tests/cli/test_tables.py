@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Wattloom
 
+from wattloom.cli.figures import joules, seconds_with
 from wattloom.cli.why import WORDS
 from wattloom.cluster.reasons import Reason
 
@@ -81,3 +82,46 @@ def test_scenarios_show_prints_the_file_as_it_is(wattloom: Wattloom) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script(shell: str, wattloom: Wattloom) -> None:
     assert "_WATTLOOM_COMPLETE" in wattloom("completion", shell).stdout
+
+
+USAGE = (
+    '{"event":"usage-arrived","time":500,"node":"big-1","tasks":{"t1":[0.00137,0.000026],"t2":[0.0421,0.02]},'
+    '"provenance":"estimated"}\n'
+    '{"event":"usage-arrived","time":501,"node":"big-2","tasks":{"t3":[19.5,0.3]},"provenance":"measured"}\n'
+)
+
+
+@pytest.fixture
+def metered(log: Path) -> Path:
+    """A log of which some tasks have joules."""
+    with log.open("a") as file:
+        file.write(USAGE)
+    return log
+
+
+@pytest.mark.parametrize("command", ["tasks", "functions"])
+@pytest.mark.parametrize("columns", [60, 70, 80, 90, 100, 120, 140, 160, 200])
+def test_joules_say_what_they_are_at_every_width(
+    command: str, columns: int, metered: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    words = ("--limit", "100") if command == "tasks" else ()
+    shown = wattloom(command, "--journal", metered, *words).stdout
+    assert max(map(len, shown.splitlines())) <= columns
+    whole = " ".join(shown.split())
+    assert "estimated" in whole
+    assert "measured" in whole
+    if command == "tasks":
+        assert "1.37 ± 0.03 mJ" in whole
+        assert "19.5 ± 0.30 J" in whole
+        assert "1.37 ± 0.03 mJ (estimated)" in whole or ("1.37 ± 0.03 mJ ○" in whole and "○ estimated" in whole)
+        assert "19.5 ± 0.30 J (measured)" in whole or ("19.5 ± 0.30 J ●" in whole and "● measured" in whole)
+
+
+def test_a_spread_has_the_unit_of_its_figure_and_is_never_shown_as_nothing() -> None:
+    assert joules(0.00137, 0.000026) == "1.37 ± 0.03 mJ"
+    assert joules(0.0137, 0.26) == "13.7 ± 260 mJ"
+    assert joules(1.37, 1e-5) == "1.37 ± <0.01 J"
+    assert joules(1.37, None) == "1.37 J"
+    assert seconds_with(0.0744, 0.0762) == "74.4 ± 76.2 ms"
+    assert seconds_with(1.5, 1e-5) == "1.50 s ± 10.0 µs"

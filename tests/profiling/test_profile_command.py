@@ -61,7 +61,7 @@ def test_without_a_profile_show_says_how_to_take_one() -> None:
 
 def test_show_prints_every_level_and_a_chart(a: Path) -> None:
     shown = wattloom("profile", "show", a).stdout
-    for words in ("alpha: 4 cores, 8 threads", "integer", "memory", "100.0 ±0.1", "siblings from 5 on", "█"):
+    for words in ("alpha: 4 cores, 8 threads", "integer", "memory", "100.0 ± 0.1", "siblings from 5 on", "█"):
         assert words in shown
     assert "the processor package, measured, by meter powercap" in shown
     assert "Two tasks on one core run 1.64 times as long as one alone." in shown

@@ -9,6 +9,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wattloom.errors import InputError
+from wattloom.files import LONGEST_LINE, lines
 
 Array = NDArray[np.float64]
 
@@ -168,9 +170,8 @@ def _rows(path: str | Path, *layouts: tuple[str, ...]) -> Iterator[Row]:
     """Line numbers and cells by column, blank lines and comments left out."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            first = file.readline()
-            file.seek(0)
-            reader = csv.reader(file, delimiter=max(SEPARATORS, key=first.count))
+            first = file.readline(LONGEST_LINE)
+            reader = csv.reader(chain([first], lines(file)), delimiter=max(SEPARATORS, key=first.count))
             header = [cell.strip() for cell in next(reader, [])]
             _check_header(path, header, layouts)
             for cells in reader:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
     metavar="K",

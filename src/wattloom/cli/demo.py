@@ -26,7 +26,12 @@ MEANING: Final = (
     short_help="Run some functions here, then compare the policies.",
 )
 @click.option(
-    "--calls", type=click.IntRange(min=2), default=60, show_default=True, metavar="N", help="Calls of each function."
+    "--calls",
+    type=click.IntRange(2, 1_000_000),
+    default=60,
+    show_default=True,
+    metavar="N",
+    help="Calls of each function.",
 )
 @click.option(
     "--scenario",

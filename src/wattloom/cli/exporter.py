@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--interval", type=Finite(0.1, 3600.0), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option(
     "--processes",
-    type=click.IntRange(min=0),
+    type=click.IntRange(0, 1_000_000),
     default=0,
     show_default=True,
     metavar="N",

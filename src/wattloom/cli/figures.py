@@ -3,8 +3,11 @@
 Owns the choice of units. Figures of whole clusters are in `report.figures`.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
+MARKS: Final = {"measured": "●", "modelled": "◐", "estimated": "○"}
+"""The surest first."""
 MINUTE_S: Final = 60.0
 HOUR_S: Final = 3600.0
 
@@ -24,16 +27,36 @@ def seconds(value: float | None) -> str:
 
 
 def joules(value: float | None, spread: float | None, provenance: str = "") -> str:
-    """With its spread, if known, and with a letter for where it comes from; empty: not known."""
-    from wattloom.energy.measured import Energy
-    from wattloom.units import Joules
+    """With its spread, if known, and with the word for where it comes from; empty: not known."""
+    from wattloom.energy.measured import in_words
 
     if value is None:
         return ""
-    shown = str(Energy(Joules(value), Joules(spread or 0.0), "estimated")).removesuffix(" (estimated)")
-    if spread is None:
-        shown = shown.partition(" ±")[0]
+    shown = in_words(value, spread)
     return f"{shown} ({provenance})" if provenance else shown
+
+
+def marked(shown: str, provenance: str) -> str:
+    """A figure with a sign for where it comes from, where there is no room for the word; `legend` says what it means.
+    Of several, that of the least sure one."""
+    known = [mark for word, mark in MARKS.items() if word in provenance]
+    return f"{shown} {known[-1]}" if shown and known else shown
+
+
+def legend(provenances: Iterable[str]) -> str:
+    """What the signs mean that stand for these; empty: there are none."""
+    there = ", ".join(provenances)
+    return "  ".join(f"{mark} {word}" for word, mark in MARKS.items() if word in there)
+
+
+def seconds_with(mean: float | None, deviation: float | None) -> str:
+    """A mean run time and, after ±, how far it varies: in the same unit, unless one of them is far smaller."""
+    if mean is None or deviation is None:
+        return seconds(mean)
+    if mean >= 10 * MINUTE_S or mean <= 0.0 or not 1e-3 <= deviation / mean <= 1e3:
+        return f"{seconds(mean)} ± {seconds(deviation)}"
+    scale, unit = next((pair for pair in ((1.0, "s"), (1e-3, "ms")) if mean >= pair[0]), (1e-6, "µs"))
+    return f"{_three(mean / scale)} ± {_three(deviation / scale)} {unit}"
 
 
 def percent(change: float | None) -> str:

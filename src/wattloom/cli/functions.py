@@ -42,7 +42,8 @@ def functions(journal: Path | None, idle: "IdlePolicy", as_json: bool) -> None:
     """
     import msgspec
 
-    from wattloom.cli.printing import console, fits, print_json
+    from wattloom.cli.figures import legend
+    from wattloom.cli.printing import console, fullest, print_json
     from wattloom.journal.questions import functions as costs
 
     found = costs(journal, idle=idle)
@@ -56,12 +57,15 @@ def functions(journal: Path | None, idle: "IdlePolicy", as_json: bool) -> None:
         return
     out = console()
     shared = idle != "node"
-    made = (_table(found, True, True, shared), _table(found, False, True, shared))
-    out.print(next((each for each in made if fits(each, out)), _table(found, False, False, shared)))
+    made = [_table(found, *columns, shared) for columns in ((True, True), (False, True), (False, False))]
+    at = fullest(made, out)
+    out.print(made[at])
+    if at > 0:
+        out.print(legend(each.provenance for each in found), style="dim")
 
 
 def _table(found: "list[FunctionInfo]", full: bool, trends: bool, shared: bool) -> "Table":
-    from wattloom.cli.figures import joules, percent
+    from wattloom.cli.figures import joules, marked, percent, seconds_with
     from wattloom.cli.printing import literal, table
 
     names = ("calls", "failed", "time", "energy", *(("total", "trend s", "trend J") if trends else ()))
@@ -69,7 +73,8 @@ def _table(found: "list[FunctionInfo]", full: bool, trends: bool, shared: bool) 
     made = table("function", *names, *(("joules are", "machine") if full else ()), numbers=names)
     for each in found:
         cells = [each.function, f"{each.calls:,}", f"{each.calls - each.finished:,}"]
-        cells += [_time(each.mean_s, each.spread_s), joules(each.mean_j, each.spread_j)]
+        energy = joules(each.mean_j, each.spread_j)
+        cells += [seconds_with(each.mean_s, each.spread_s), energy if full else marked(energy, each.provenance)]
         if trends:
             cells += [joules(None if each.mean_j is None else each.joules, None)]
             cells += [percent(each.trend_s), percent(each.trend_j)]
@@ -77,9 +82,3 @@ def _table(found: "list[FunctionInfo]", full: bool, trends: bool, shared: bool) 
         cells += [each.provenance, ", ".join(each.machines)] if full else []
         made.add_row(*map(literal, cells))
     return made
-
-
-def _time(mean: float | None, deviation: float | None) -> str:
-    from wattloom.cli.figures import seconds
-
-    return seconds(mean) if mean is None or deviation is None else f"{seconds(mean)} ± {seconds(deviation)}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
-from wattloom.cli.options import LOG_FILE, SECONDS, Finite, policy_names
+from wattloom.cli.options import COUNT, LOG_FILE, SECONDS, Finite, policy_names
 
 
 @click.command(short_help="Schedule the pods whose schedulerName is ours.")
@@ -56,7 +56,7 @@ from wattloom.cli.options import LOG_FILE, SECONDS, Finite, policy_names
 )
 @click.option(
     "--log-size",
-    type=click.IntRange(min=1),
+    type=COUNT,
     default=128,
     show_default=True,
     metavar="MIB",

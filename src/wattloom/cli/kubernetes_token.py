@@ -8,14 +8,16 @@ from typing import Final
 
 TOKEN_FILE: Final = " (at least 16 characters)"
 """For help."""
+MOST_BYTES: Final = 1 << 20
 
 
 def token_in(file: Path) -> str:
     from wattloom.errors import InputError
+    from wattloom.files import read_text
     from wattloom.kubernetes.health import SHORTEST_TOKEN
 
     try:
-        token = file.read_text().strip()
+        token = read_text(file, MOST_BYTES).strip()
     except OSError as problem:
         raise InputError("token-file", f"{file} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:

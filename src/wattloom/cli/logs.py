@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import as_json, journal_option, say_unreadable, task_names
+from wattloom.cli.options import COUNT, as_json, journal_option, say_unreadable, task_names
 
 if TYPE_CHECKING:
     from wattloom.journal.questions import LogInfo
@@ -18,7 +18,7 @@ LONGEST_LINE: Final = 60
 @journal_option
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=COUNT,
     default=20,
     show_default=True,
     metavar="N",

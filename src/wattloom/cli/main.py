@@ -3,9 +3,11 @@
 Owns the list of commands. A command's module is loaded when it is used, so that `wattloom --help` answers at once.
 """
 
+import codecs
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, Final
 
 import click
@@ -119,8 +121,28 @@ def cli() -> None:
     """Energy-aware scheduling: run work and know its joules, compare policies, replay logs, ask why."""
 
 
+PLAIN: Final = {"±": "+/-", "µ": "u", "★": "*", "●": "*", "◐": "o", "○": ".", "°": "", "·": "-", "…": "...", "×": "x"}
+"""Signs that we print, for terminals that have none of them."""
+
+
+def _plainly(problem: UnicodeError) -> tuple[str, int]:
+    """In place of what a terminal's encoding, or any (bytes of a file's name), has no sign for."""
+    assert isinstance(problem, UnicodeEncodeError)
+    found = problem.object[problem.start : problem.end]
+    return "".join(PLAIN.get(sign, ascii(sign)[1:-1]) for sign in found), problem.end
+
+
+def _print_everywhere() -> None:
+    """No sign that cannot be shown stops a command."""
+    codecs.register_error("wattloom.plain", _plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="wattloom.plain")
+
+
 def main() -> None:
     """Where the installed command begins."""
+    _print_everywhere()
     if "_WATTLOOM_COMPLETE" in os.environ:
         import wattloom.cli.shells  # noqa: F401  (it replaces what click knows of bash)
     try:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=CommandBehind, short_help="Say how many joules a command takes, with its children.")
-@click.option("--repeat", "-r", type=click.IntRange(min=1), default=1, metavar="N", help="Run it N times, one by one.")
+@click.option(
+    "--repeat", "-r", type=click.IntRange(1, 1_000_000), default=1, metavar="N", help="Run it N times, one by one."
+)
 @click.option(
     "--meter",
     shell_complete=meter_names,
@@ -92,12 +94,22 @@ def _lines(found: "Repeated") -> list[str]:
     if found.many:
         lines += [f"   run {number}: {_cost(each)}" for number, each in enumerate(found.runs, 1)]
         if found.mean_j is not None:
-            mean_s = seconds(found.mean_s)
+            mean_s, kinds = seconds(found.mean_s), _provenances(found)
             of = "" if len(found.whole) == len(found.runs) else f" (of {len(found.whole)} that did not fail)"
-            lines += ["", f"   {joules(found.mean_j, found.deviation_j)} from run to run, {mean_s} on average{of}"]
+            lines += [
+                "",
+                f"   {joules(found.mean_j, found.deviation_j, kinds)} from run to run, {mean_s} on average{of}",
+            ]
         return [*lines, *_about(found), ""]
     lines += [f"   {_cost(found.runs[0])}", "", *_machine(last)]
     return [*lines, *_about(found), ""]
+
+
+def _provenances(found: "Repeated") -> str:
+    from wattloom.energy.measured import Energy
+
+    known = (each.measured.energy for each in found.whole)
+    return ", ".join(sorted({energy.provenance for energy in known if isinstance(energy, Energy)}))
 
 
 def _cost(done: "MeasuredCommand") -> str:

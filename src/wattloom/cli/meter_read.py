@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wattloom.cli.options import Finite, as_json, meter_names
+from wattloom.cli.options import COUNT, Finite, as_json, meter_names
 
 if TYPE_CHECKING:
     from wattloom.metering.live import Reading
@@ -27,7 +27,7 @@ OF: Final = {
     metavar="S",
     help="Seconds between two readings.",
 )
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="So many readings. Left out: until Ctrl-C.")
+@click.option("--count", type=COUNT, metavar="N", help="So many readings. Left out: until Ctrl-C.")
 @as_json
 def read(name: str, interval: float, count: int | None, as_json: bool) -> None:
     """Read one meter again and again and print what it draws since the last reading: a first check that it works.
@@ -74,4 +74,4 @@ def _line(reading: "Reading") -> str:
     if reading.watts is None:
         return f"{front}{'nothing new' if reading.joules else 'counting from here'}"
     zones = "  ".join(f"{name} {watts:.1f}" for name, watts in reading.zones.items())
-    return f"{front}{reading.watts:8.2f} W ± {reading.spread_w:.2g}  {reading.joules:10.1f} J  {zones}".rstrip()
+    return f"{front}{reading.watts:8.2f} ± {reading.spread_w:.2g} W  {reading.joules:10.1f} J  {zones}".rstrip()

@@ -94,6 +94,7 @@ class Finite(click.FloatRange):
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
+COUNT: Final = click.IntRange(1, 1_000_000_000)
 SECONDS: Final = Finite(min=0, max=1e9)
 """Thirty years: more is another unit."""
 WATTS: Final = Finite(min=0, max=1e12)

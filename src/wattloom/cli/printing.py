@@ -22,7 +22,7 @@ WIDTH_OF_A_FILE: Final = 160
 
 def print_json(value: Any) -> None:
     """Indented, keys in the order given, numbers in full."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))  # bytes: JSON is UTF-8 in every terminal
 
 
 def stdout_kept_for_json(as_json: bool) -> AbstractContextManager[object]:

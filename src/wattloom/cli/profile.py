@@ -62,7 +62,7 @@ def profile() -> None:
 @how_long
 @click.option(
     "--attempts",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 1_000),
     default=3,
     show_default=True,
     metavar="N",

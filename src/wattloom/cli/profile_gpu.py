@@ -98,10 +98,11 @@ def gpu(
 
 def shown_if_gpu(path: Path, plot: Path | None, as_json: bool) -> bool:
     """Show a file if it is the profile of a GPU. False: it is not one, or cannot be read."""
+    from wattloom.metering.own_profile import profile_bytes
     from wattloom.profiling.gpu import read_gpu_profile
     from wattloom.profiling.gpu_file import is_gpu_profile
 
-    if not path.is_file() or not is_gpu_profile(path.read_bytes()):
+    if not path.is_file() or not is_gpu_profile(profile_bytes(path)):
         return False
     made = read_gpu_profile(path)
     if plot is not None:
@@ -151,7 +152,7 @@ def _cells(point: "GpuPoint", full: float) -> list[str]:
     from wattloom.report.figures import figure
 
     power, work = point.power, point.ops_per_s
-    watts = "unknown" if power is None else f"{figure(power.watts)} ±{figure(power.spread_w)}"
+    watts = "unknown" if power is None else f"{figure(power.watts)} ± {figure(power.spread_w)}"
     return [
         f"{point.share}%" if point.share else "idle",
         watts,

@@ -17,7 +17,7 @@ def how_long(command: F) -> F:
     """`--seconds` and `--settle`."""
     seconds = click.option(
         "--seconds",
-        type=click.IntRange(min=1),
+        type=click.IntRange(1, 86_400),
         default=10,
         show_default=True,
         metavar="N",

@@ -118,7 +118,7 @@ def _idle_rows(profile: "CpuProfile", setting: str) -> list[dict[str, str]]:
     for each in profile.idle:
         if each.setting == setting:
             power = each.power
-            watts = "unknown" if power is None else f"{figure(power.watts)} ±{figure(power.spread_w)}"
+            watts = "unknown" if power is None else f"{figure(power.watts)} ± {figure(power.spread_w)}"
             cells = {"load": f"idle, {each.when}", "setting": setting, "CPUs": "0", "watts": watts}
             made.append(cells | _beside(each, profile))
     return made
@@ -130,7 +130,7 @@ def _title(profile: "CpuProfile") -> str:
 
 
 def _figures(point: "Point", size: float) -> dict[str, str]:
-    watts = "unknown" if point.watts is None else f"{figure(point.watts)} ±{figure(point.spread_w or 0.0)}"
+    watts = "unknown" if point.watts is None else f"{figure(point.watts)} ± {figure(point.spread_w or 0.0)}"
     joules = (in_unit(value, size) for value in (point.joules_per_op, point.marginal_joules_per_op))
     rest = (figure_or_nothing(value) for value in (point.watts_added, point.ops_per_s, *joules))
     return dict(zip(("watts", "added", "work", "joules", "above"), (watts, *rest), strict=True))
@@ -228,7 +228,7 @@ def _idle(profile: "CpuProfile", setting: str) -> list[str]:
     first, last = (profile.idle_power(setting, when) for when in ("first", "last"))
     if first is None:
         return ["Idle power is not known."]
-    words = f"Idle: {figure(first.watts)} W ±{figure(first.spread_w)}"
+    words = f"Idle: {figure(first.watts)} ± {figure(first.spread_w)} W"
     if last is not None:
         words += f", at the end {figure(last.watts)} W: it drifted by {last.watts - first.watts:+.2f} W"
     return [f"{words}."]

@@ -5,7 +5,7 @@ Owns the wording around figures: what they are, where they come from, what was a
 
 from typing import TYPE_CHECKING
 
-from wattloom.cli.printing import console, fits, literal, table
+from wattloom.cli.printing import console, fullest, literal, table
 from wattloom.report.figures import figure, percent, plural, short, spread
 from wattloom.simulation.comparison import Comparison, Row
 from wattloom.simulation.result import Result
@@ -67,7 +67,7 @@ def print_comparison(comparison: Comparison) -> None:
     """Best first, then what the figures are."""
     out = console()
     widths = [_comparison_table(comparison, *columns) for columns in ((PARTS, True), ((), True), ((), False))]
-    out.print(next((made for made in widths if fits(made, out)), widths[-1]))
+    out.print(widths[fullest(widths, out)])
     undone = [row.policy for row in comparison.rows if not comparison.comparable(row)]
     if undone:
         out.print(f"Finished fewer tasks, so no saving is given: {literal(', '.join(undone))}.", style="yellow")

@@ -42,7 +42,9 @@ class CommandBehind(click.Command):
 @click.option("--cpu", type=Finite(), metavar="N", help="Cores it keeps busy. Left out: 1.")
 @click.option("--memory", type=size, metavar="SIZE", help="Memory it needs: bytes, or as in 512M, 2G.")
 @click.option("--timeout", type=Finite(), metavar="S", help="End it after so many seconds; the exit code is then 124.")
-@click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Run it again if it fails, so many times.")
+@click.option(
+    "--retries", type=click.IntRange(0, 1_000_000), metavar="N", help="Run it again if it fails, so many times."
+)
 @click.option(
     "--idempotent",
     is_flag=True,
@@ -50,7 +52,7 @@ class CommandBehind(click.Command):
     help="It may be run again: after a crash the next `wattloom run` does so.",
 )
 @click.option("--energy-weight", type=Finite(), metavar="W", help="From 0, all for speed, to 1, all for energy.")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Run it N times, one by one.")
+@click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, metavar="N", help="Run it N times, one by one.")
 @click.option("--policy", shell_complete=policy_names, metavar="P", help="A policy. Left out: that of the settings.")
 @click.option("--journal", type=LOG_FILE, metavar="F", help="Write it down here. Left out: in the state folder.")
 @click.option(
@@ -251,9 +253,15 @@ def _lines(ran: "Ran") -> list[str]:
         lines.append(f"and {len(ran.calls) - MOST_CALLS:,} more: --json shows them")
     times = [call.seconds for call in ran.calls if call.seconds is not None]
     if ran.mean_j is not None and times:
-        mean = joules(ran.mean_j, ran.deviation_j)
+        mean = joules(ran.mean_j, ran.deviation_j, _provenances(ran))
         lines.append(f"mean of {len(ran.calls)}: {mean} from call to call, {seconds(sum(times) / len(times))}")
     return lines
+
+
+def _provenances(ran: "Ran") -> str:
+    from wattloom.energy.measured import Energy
+
+    return ", ".join(sorted({call.energy.provenance for call in ran.calls if isinstance(call.energy, Energy)}))
 
 
 def _cost(call: "RanCall") -> str:

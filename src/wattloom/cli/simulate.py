@@ -18,7 +18,12 @@ from wattloom.cli.options import LOG_FILE, as_json, policy_names, scenario_argum
     help="A policy: NAME, NAME:key=value,... or FILE.py:Class.",
 )
 @click.option(
-    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the tasks and their lengths."
+    "--seed",
+    type=click.IntRange(-(2**63), 2**63 - 1),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Seed of the tasks and their lengths.",
 )
 @click.option("--log", type=LOG_FILE, metavar="F", help="Write every event and decision to this file.")
 @as_json

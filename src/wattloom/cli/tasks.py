@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import Finite, as_json, function_names, journal_option, say_unreadable
+from wattloom.cli.options import COUNT, Finite, as_json, function_names, journal_option, say_unreadable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,9 +24,7 @@ LONGEST_MESSAGE: Final = 100
     "--state", "states", type=click.Choice(STATES), multiple=True, help="Only tasks in this state. Repeatable."
 )
 @click.option("--function", shell_complete=function_names, metavar="F", help="Only calls of this function.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="The newest so many."
-)
+@click.option("--limit", type=COUNT, default=20, show_default=True, metavar="N", help="The newest so many.")
 @journal_option
 @as_json
 @click.pass_context
@@ -112,17 +110,21 @@ def prune(
 
 
 def _print(found: "list[TaskInfo]") -> None:
-    """With as much of each task as the terminal is wide."""
-    from wattloom.cli.printing import console, fits
+    """With as much of each task as the terminal is wide; what its joules are is said at every width."""
+    from wattloom.cli.figures import legend
+    from wattloom.cli.printing import console, fullest
 
     out = console()
     several = len({task.journal for task in found}) > 1
     widths = [_table(found, *columns) for columns in ((True, True, several), (False, True, several), (False,) * 3)]
-    out.print(next((made for made in widths if fits(made, out)), widths[-1]))
+    at = fullest(widths, out)
+    out.print(widths[at])
+    if at > 0:
+        out.print(legend(task.provenance for task in found), style="dim")
 
 
 def _table(found: "list[TaskInfo]", whole: bool, times: bool, journals: bool) -> "Table":
-    from wattloom.cli.figures import joules, seconds
+    from wattloom.cli.figures import joules, marked, seconds
     from wattloom.cli.printing import literal, table
 
     names = {"task": True, "function": True, "state": True, "node": whole, "submitted": times, "time": True}
@@ -130,6 +132,7 @@ def _table(found: "list[TaskInfo]", whole: bool, times: bool, journals: bool) ->
     made = table(*(name for name, shown in names.items() if shown), numbers=("time", "energy"))
     for task in found:
         energy = joules(task.joules, task.spread_j, task.provenance if whole else "")
+        energy = energy if whole else marked(energy, task.provenance)
         cells = (task.task, task.function, task.state, task.node, when(task.submitted, task.run))
         more = (seconds(task.seconds), energy, Path(task.journal).stem, _short(task.message))
         shown = [cell for cell, wanted in zip((*cells, *more), names.values(), strict=True) if wanted]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import Finite, as_json, meter_names
+from wattloom.cli.options import COUNT, Finite, as_json, meter_names
 
 if TYPE_CHECKING:
     from wattloom.cli.top_view import Sort
@@ -23,9 +23,7 @@ KEYS: Final = "q end   p c o v u: processes, containers, pods, vms, units   w j 
 @click.option("--by", type=click.Choice(BY), default="process", show_default=True, help="Whom to list.")
 @click.option("--sort", type=click.Choice(SORTS), default="watts", show_default=True, help="Largest first, by what.")
 @click.option("--interval", type=Finite(0.1, 3600.0), default=1.0, show_default=True, help="Seconds between looks.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="List so many. Left out: what fits; of JSON, all."
-)
+@click.option("--limit", type=COUNT, metavar="N", help="List so many. Left out: what fits; of JSON, all.")
 @click.option("--meter", default="auto", shell_complete=meter_names, metavar="M", help="Which meter. auto: the best.")
 @click.option(
     "--idle",

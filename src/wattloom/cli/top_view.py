@@ -6,6 +6,7 @@ Owns the look, and the short history that sparklines are drawn from. Works out n
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from wattloom.cli.figures import MARKS
 from wattloom.cli.printing import literal
 from wattloom.metering.live import level_error
 from wattloom.monitoring.snapshot import Entity, Kind, Snapshot
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Sort = Literal["watts", "joules", "cpu"]
-MARKS: Final = {"measured": "●", "modelled": "◐", "estimated": "○"}
 BARS: Final = "▁▂▃▄▅▆▇█"
 SEEN: Final = 12
 """Looks in a sparkline."""

@@ -40,7 +40,9 @@ def validate() -> None:
     show_default=True,
     help="About how long it may take; each part of it takes a second or more.",
 )
-@click.option("--rounds", type=click.IntRange(min=2), default=3, show_default=True, help="How often all is repeated.")
+@click.option(
+    "--rounds", type=click.IntRange(2, 1_000), default=3, show_default=True, help="How often all is repeated."
+)
 @click.option(
     "--meter",
     shell_complete=meter_names,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wattloom.errors import InputError
 
 COLUMNS: Final = ("time_s", "cpu_cores", "watts")
+BOUNDS: Final = ((-1e12, 1e12), (0.0, 1e6), (1e-6, 1e9))
 
 
 def read_samples(text: str, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -29,5 +30,13 @@ def read_samples(text: str, name: str) -> tuple[NDArray[np.float64], NDArray[np.
             found.append(tuple(float(row[column] or "") for column in COLUMNS))
         except (TypeError, ValueError):
             raise InputError(f"{name}, line {rows.line_num}", "must be three numbers: time_s,cpu_cores,watts") from None
+        _refuse(found[-1], f"{name}, line {rows.line_num}")
     table = np.array(sorted(found)).reshape(-1, len(COLUMNS))
     return table[:, 1], table[:, 2]
+
+
+def _refuse(row: tuple[float, ...], where: str) -> None:
+    """Figures that no machine has: squares of them would not be numbers any more."""
+    for column, value, (least, most) in zip(COLUMNS, row, BOUNDS, strict=True):
+        if not least <= value <= most:
+            raise InputError(f"{where}: {column}", f"must be from {least:g} to {most:g}, not {value:g}")

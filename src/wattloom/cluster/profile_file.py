@@ -11,6 +11,7 @@ import msgspec
 
 from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
+from wattloom.files import UNREADABLE
 
 VERSION: Final = 1
 MOST_CPUS: Final = 100_000
@@ -226,7 +227,7 @@ def decode_as(form: type[Form], data: bytes, where: str) -> Form:
         found = msgspec.json.decode(data, type=form)
     except msgspec.ValidationError as problem:
         raise _wrong_field(where, str(problem), data) from problem
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+    except UNREADABLE as problem:
         raise InputError(where, f"is not a profile: {problem}") from problem
     wrong = found.problem()
     if wrong is not None:
@@ -254,6 +255,6 @@ def _version(data: bytes) -> Any:
     """What the file says of itself, if that much can be read."""
     try:
         whole = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return whole.get("wattloom_profile") if isinstance(whole, dict) else None

@@ -18,8 +18,14 @@ class Energy(msgspec.Struct, frozen=True, gc=False):
     provenance: Provenance
 
     def __str__(self) -> str:
-        unit, scale = _unit(max(abs(self.joules), abs(self.spread)))
-        return f"{_three(self.joules / scale)} {unit} ± {_two(self.spread / scale)} ({self.provenance})"
+        return f"{in_words(self.joules, self.spread)} ({self.provenance})"
+
+
+def in_words(joules: float, spread: float | None = None) -> str:
+    """A figure, and after ± its spread in the same unit, which stands behind both: `1.37 ± 0.03 mJ`."""
+    unit, scale = _unit(max(abs(joules), abs(spread or 0.0)))
+    after = "" if spread is None else f" ± {_two(spread / scale)}"
+    return f"{_three(joules / scale)}{after} {unit}"
 
 
 def _unit(joules: float) -> tuple[str, float]:
@@ -36,4 +42,7 @@ def _three(figure: float) -> str:
 
 
 def _two(figure: float) -> str:
+    """What is too small to be shown is not shown as nothing."""
+    if 0.0 < figure < 0.005:
+        return "<0.01"
     return f"{figure:.{2 if abs(figure) < 1 else 1 if abs(figure) < 10 else 0}f}"

@@ -15,7 +15,10 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from wattloom.errors import InputError
+from wattloom.files import read_bytes
 
+MOST_BYTES: Final = 16 << 20
+"""Of a token or certificate: a path may be that of something else."""
 TOKEN_FILE_S: Final = 60.0
 """A token file is read again after this long: the kubelet replaces it well before it expires."""
 PLUGIN_PATIENCE_S: Final = 60.0
@@ -56,7 +59,7 @@ class Pem(msgspec.Struct, frozen=True):
 
 def read(path: Path, field: str) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path, MOST_BYTES)
     except OSError as error:
         raise InputError(field, f"cannot read {path}: {error.strerror}") from None
 

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from wattloom.errors import InputError, MissingExtra
-from wattloom.kubernetes.credentials import Credentials, Fixed, Pem, Plugin, TokenFile, basic, bearer
+from wattloom.files import read_bytes
+from wattloom.kubernetes.credentials import MOST_BYTES, Credentials, Fixed, Pem, Plugin, TokenFile, basic, bearer
 from wattloom.kubernetes.target import Target
 
 try:
@@ -173,11 +174,10 @@ def _named(name: str, entries: list[Named], field: str) -> Named:
 
 def _file(path: Path) -> File:
     try:
-        with path.open("rb") as stream:
-            read = yaml.safe_load(stream)
+        read = yaml.safe_load(read_bytes(path, MOST_BYTES))
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {error.strerror}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # no date, no bytes: YAML's own words for them
         raise InputError(str(path), f"is no YAML: {' '.join(str(error).split())}") from None
     if not isinstance(read, dict | None):
         raise InputError(str(path), NO_KUBECONFIG)

@@ -10,6 +10,7 @@ import msgspec
 
 from wattloom.cluster.matching import selects
 from wattloom.errors import InputError
+from wattloom.files import UNREADABLE
 from wattloom.kubernetes import objects
 from wattloom.kubernetes.selectors import expressions
 from wattloom.workload.where import Expression
@@ -76,7 +77,7 @@ def named_node(profile: objects.MachineProfile) -> str:
 def read(text: bytes, form: type[Read]) -> Read:
     try:
         return msgspec.json.decode(text, type=form)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InputError("", str(error)) from None
 
 

@@ -17,6 +17,7 @@ from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError
+from wattloom.files import UNREADABLE, read_bytes
 
 TOPOLOGY: Final = Path("/sys/devices/system/cpu")
 
@@ -107,10 +108,10 @@ class NodeEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def nodes_from(path: str | Path) -> list[VirtualNode]:
     """Virtual nodes from a TOML file, for `Executor(nodes=...)`."""
     try:
-        found = msgspec.toml.decode(Path(path).read_bytes(), type=NodesFile)
+        found = msgspec.toml.decode(read_bytes(Path(path)), type=NodesFile)
     except OSError as problem:
         raise InputError(str(path), f"cannot be read: {problem.strerror or problem}") from problem
-    except msgspec.DecodeError as problem:
+    except UNREADABLE as problem:
         raise InputError(str(path), str(problem)) from problem
     own = {name: entry.profile(name, f"machines.{name}") for name, entry in found.machines.items()}
     return [VirtualNode(node.name, own.get(node.machine, node.machine), node.cpu) for node in found.nodes]

@@ -15,6 +15,7 @@ import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.files import UNREADABLE, read_bytes
 from wattloom.metering.allowing import missing
 from wattloom.metering.configured import settings_here
 from wattloom.metering.count import Limits
@@ -27,6 +28,7 @@ COUNTER: Final = Path("intel-rapl:0") / "energy_uj"
 RANGE_UJ: Final = (1 << 53) - 1
 """Ours starts again at 0 after this: a whole number that every reader of JSON can hold."""
 MOST_W: Final = 10_000.0
+MOST_BYTES: Final = 1 << 20
 STALE_S: Final = 15.0
 """Older than this a share is not believed."""
 STEP_UJ: Final = 1000
@@ -129,7 +131,7 @@ class HostShare:
             return _ours(self._folder / FILE)
         except FileNotFoundError:
             pass
-        except (OSError, msgspec.DecodeError) as problem:
+        except (OSError, *UNREADABLE) as problem:
             return f"{self._folder / FILE} cannot be read: {problem}"
         try:
             return _scaphandres(self._folder)
@@ -157,7 +159,7 @@ def _default() -> Path:
 
 
 def _ours(path: Path) -> Shared:
-    return msgspec.json.decode(path.read_bytes(), type=Shared)
+    return msgspec.json.decode(read_bytes(path, MOST_BYTES), type=Shared)
 
 
 def _scaphandres(folder: Path) -> Shared:

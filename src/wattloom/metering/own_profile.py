@@ -13,6 +13,7 @@ import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError
+from wattloom.files import read_bytes
 from wattloom.settings import state_folder
 
 if TYPE_CHECKING:  # the form of a profile is loaded where there is one: most programs start without
@@ -57,7 +58,7 @@ def read_profile(path: Path) -> "CpuProfile":
 def profile_bytes(path: Path) -> bytes:
     """What stands in a file, whatever kind of profile it is."""
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError as problem:
         raise InputError(str(path), f"cannot be read: {problem.strerror}") from problem
 

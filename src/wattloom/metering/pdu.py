@@ -12,6 +12,7 @@ import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.files import UNREADABLE
 from wattloom.metering.configured import in_clear, not_set_up, settings_here, withheld
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
@@ -101,7 +102,7 @@ def number_at(body: bytes, path: str, where: str) -> float:
 def _in_json(body: bytes, path: str, where: str) -> Any:
     try:
         found = msgspec.json.decode(body)
-    except msgspec.DecodeError as problem:
+    except UNREADABLE as problem:
         raise SourceProblem(f"{where} answers neither with JSON nor with XML") from problem
     for step in path.split("."):
         try:

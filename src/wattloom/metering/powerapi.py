@@ -14,6 +14,7 @@ import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.files import UNREADABLE
 from wattloom.metering.configured import not_set_up, settings_here
 from wattloom.metering.exposition import figures
 from wattloom.metering.http_source import HttpSource, limits
@@ -147,7 +148,7 @@ def _report(line: bytes, target: str) -> tuple[float, float] | None:
         if report.target != target:
             return None
         moment = _seconds(report.timestamp)
-    except (msgspec.DecodeError, ValueError) as problem:
+    except (*UNREADABLE, ValueError) as problem:
         raise SourceProblem(f"a line is no power report: {line[:60].decode(errors='replace')!r}") from problem
     if not isfinite(report.power) or report.power < 0.0:
         raise SourceProblem(f"a report says {report.power} W, which cannot be")

@@ -17,6 +17,7 @@ import msgspec
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.errors import InputError
+from wattloom.files import lines
 from wattloom.metering.allowing import missing, setting
 from wattloom.metering.configured import settings_here
 from wattloom.metering.curves import FUNCTIONS_DIFFER
@@ -101,7 +102,7 @@ def read_tape(path: Path) -> Tape:
     """Raises InputError if the file is not of that form."""
     try:
         with path.open(newline="") as file:
-            rows = csv.reader(file)
+            rows = csv.reader(lines(file))
             head = [name.strip() for name in next(rows, [])]
             if head not in (["time_s", "watts"], ["time_s", "joules"]):
                 raise InputError(
@@ -110,6 +111,8 @@ def read_tape(path: Path) -> Tape:
             values = [_row(path, line, row) for line, row in enumerate(rows, 2) if row]
     except UnicodeDecodeError:
         raise InputError(str(path), "is not text") from None
+    except csv.Error as problem:
+        raise InputError(str(path), f"is no CSV file: {problem}") from problem
     if len(values) < 2:
         raise InputError(str(path), "needs two rows at least")
     for line, (before, after) in enumerate(pairwise(values), 3):

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlencode, urljoin, urlsplit
 
 import msgspec
 
+from wattloom.files import UNREADABLE
 from wattloom.metering.certificates import certificates, trusting
 from wattloom.metering.deadline import answers_until
 from wattloom.metering.source import SourceProblem
@@ -39,7 +40,7 @@ class Page(msgspec.Struct, frozen=True):
     def json(self, what: str) -> Any:
         try:
             return msgspec.json.decode(self.body)
-        except msgspec.DecodeError as problem:
+        except UNREADABLE as problem:
             if self.status != 200:
                 raise SourceProblem(f"{what} {_refusal(self.status)}") from problem
             raise SourceProblem(f"{what} answered with something that is not JSON{_looks(self.body)}") from problem

@@ -13,9 +13,11 @@ from typing import Final
 import msgspec
 
 from wattloom.errors import InputError
+from wattloom.files import read_text
 
 DEFAULT: Final = "127.0.0.1:9909"
 SHORTEST_TOKEN: Final = 16
+MOST_BYTES: Final = 1 << 20
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -97,7 +99,7 @@ def check_access(address: Address, access: Access, *, insecure: bool = False) ->
 
 def read_token(path: Path) -> str:
     try:
-        token = path.read_text().strip()
+        token = read_text(path, MOST_BYTES).strip()
     except (OSError, UnicodeDecodeError) as problem:
         raise InputError("token-file", f"{path} cannot be read: {problem}") from problem
     if not token:

@@ -9,6 +9,7 @@ import msgspec
 
 from wattloom.cluster.profile_file import Figure, Part, Power, Profile, Text, decode_as
 from wattloom.energy.forecast import Provenance
+from wattloom.files import UNREADABLE
 from wattloom.metering.devices import Kind, Source
 
 Share = Annotated[int, msgspec.Meta(ge=1, le=100)]
@@ -102,7 +103,7 @@ def is_gpu_profile(data: bytes) -> bool:
     """Whether the bytes of a file say that they are the profile of a GPU."""
     try:
         whole: Any = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return False
     return isinstance(whole, dict) and whole.get("kind") == "gpu"
 

@@ -25,7 +25,7 @@ def figure(value: float) -> str:
 
 def spread(value: float, deviation: float, seeds: int) -> str:
     """A mean, with one standard deviation where there are several runs."""
-    return figure(value) if seeds == 1 else f"{figure(value)} ±{figure(deviation)}"
+    return figure(value) if seeds == 1 else f"{figure(value)} ± {figure(deviation)}"
 
 
 def percent(share: float) -> str:

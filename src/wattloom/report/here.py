@@ -58,7 +58,7 @@ class Here(msgspec.Struct, frozen=True):
 def picture(here: Here) -> Picture:
     """Joules per call, and power over time."""
     light, dark = (png(lambda theme: _paint(here, theme), theme) for theme in THEMES)
-    costs = "; ".join(f"{f.name} {_milli(f.joules)} mJ ± {_milli(f.spread_j)}" for f in here.functions)
+    costs = "; ".join(f"{f.name} {_milli(f.joules)} ± {_milli(f.spread_j)} mJ" for f in here.functions)
     return Picture(
         "this-machine",
         f"On this machine: {sum(each.calls for each in here.functions)} calls, made for real",

@@ -121,7 +121,7 @@ def _here_table(here: Here) -> str:
             [
                 f"{each.calls:,}",
                 f"{1000 * each.seconds:.1f}",
-                f"{figure(1000 * each.joules)} ±{figure(1000 * each.spread_j)}",
+                f"{figure(1000 * each.joules)} ± {figure(1000 * each.spread_j)}",
                 figure(1000 * each.varies_j),
                 figure(each.joules / each.seconds if each.seconds else 0.0),
             ]

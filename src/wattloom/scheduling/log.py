@@ -13,6 +13,7 @@ from typing import IO
 import msgspec
 
 from wattloom.errors import LogError
+from wattloom.files import LONGEST_LINE, UNREADABLE
 from wattloom.scheduling.events import AnyEvent
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.lease_terms import LeaseTerms
@@ -25,10 +26,6 @@ FORMER_DEFAULTS = {"marginal-energy": {"tdp": "false", "guarantee": "1"}}
 """Up to version 3: what options of a policy were where they were not written."""
 SUBMITTED = b'{"event":"task-submitted"'
 """How the line of every task begins."""
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec says of a line that is no record: also of one that is no text, or nested without end."""
-LONGEST_HEADER = 1 << 20
-"""Bytes: a file that has no line ends in the first ones is no log, however large it is."""
 LINES_AT_ONCE = 512
 """Lines that a digest takes in together: far cheaper than one by one."""
 
@@ -140,7 +137,7 @@ class Log:
             return self._stored.header
         try:
             with self.path.open("rb") as file:
-                return file.readline(LONGEST_HEADER)
+                return file.readline(LONGEST_LINE)
         except OSError as problem:
             raise LogError(str(self.path), problem.strerror or str(problem)) from problem
 

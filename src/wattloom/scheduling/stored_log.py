@@ -112,7 +112,7 @@ def is_journal(path: Path) -> bool:
 
 def read_only(path: Path) -> sqlite3.Connection:
     """A connection that changes nothing. In a folder nobody may write to, SQLite needs to be told that nobody does."""
-    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    address = f"file:{quote(bytes(path.absolute()))}?mode=ro"
     for suffix in ("", "&immutable=1"):
         connection = sqlite3.connect(address + suffix, uri=True, isolation_level=None, timeout=WAIT_S)
         try:

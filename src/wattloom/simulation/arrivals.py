@@ -11,6 +11,7 @@ from random import Random
 from typing import Final, TypeVar
 
 from wattloom.errors import ScenarioError
+from wattloom.files import lines
 from wattloom.scheduling.timers import LATEST_S
 from wattloom.simulation.scenario import ArrivalsEntry, FunctionEntry, Scenario
 from wattloom.simulation.trial import Arrival
@@ -138,7 +139,7 @@ def _trace(entry: ArrivalsEntry, folder: Path, field: str, most: int) -> list[Dr
     path = folder / entry.file
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.DictReader(file)
+            rows = csv.DictReader(lines(file))
             columns = set(rows.fieldnames or ())
             if not {"time_s", "function"} <= columns:
                 raise ScenarioError(f"{field}.file", f"{path} needs the columns time_s and function")

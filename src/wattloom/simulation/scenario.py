@@ -14,6 +14,7 @@ import msgspec
 
 from wattloom.cluster.catalogue import MachineEntry
 from wattloom.errors import ScenarioError
+from wattloom.files import UNREADABLE, read_text
 from wattloom.simulation.scenario_problems import in_words
 from wattloom.simulation.trial import SchedulerCost
 
@@ -160,7 +161,7 @@ def load_scenario(name_or_path: str) -> tuple[Scenario, Path]:
         known = ", ".join(builtin_names())
         raise ScenarioError(name_or_path, f"is neither a file nor a built-in scenario ({known})")
     try:
-        text = path.read_text()
+        text = read_text(path)
     except (OSError, UnicodeDecodeError) as problem:
         raise ScenarioError(name_or_path, f"cannot be read: {problem}") from problem
     return parse(text, name_or_path), path.parent
@@ -173,5 +174,5 @@ def parse(text: str, where: str) -> Scenario:
     except msgspec.ValidationError as problem:
         field, wrong = in_words(problem, text, Scenario)
         raise ScenarioError(f"{where}: {field}" if field else where, wrong) from problem
-    except msgspec.DecodeError as problem:
+    except UNREADABLE as problem:
         raise ScenarioError(where, f"is not TOML: {problem}") from problem

@@ -335,3 +335,21 @@ def test_a_defect_of_ours_is_a_sentence_with_an_exit_code_of_its_own(
         assert "error: this is a defect of Wattloom: ZeroDivisionError: division by zero\n  try: " in said
         assert ("Traceback" in said) is shown
     monkeypatch.delenv("WATTLOOM_TRACEBACK")
+
+
+@pytest.mark.parametrize("address", ["http://[", "http://:x", "http://127.0.0.1:1"])
+def test_an_address_of_a_scheduler_that_is_none_is_named(address: str, wattloom: Wattloom) -> None:
+    assert address in refused(wattloom, "why", "default/p", "--scheduler", address)
+
+
+def test_a_package_that_cuts_the_power_short_is_named(tmp_path: Path, wattloom: Wattloom) -> None:
+    for name, until in (("p.csv", 60), ("package.csv", 12)):
+        (tmp_path / name).write_text("time_s,watts\n" + "".join(f"{at},{60 + at % 4}\n" for at in range(until)))
+    (tmp_path / "r.csv").write_text("start_s,end_s,function\n30,40,f\n")
+    files = [word for name in ("power p", "runs r", "package package") for word in _option(name, tmp_path)]
+    assert "as far as " + str(tmp_path / "package.csv") in refused(wattloom, "attribute", *files)
+
+
+def _option(words: str, folder: Path) -> tuple[str, Path]:
+    option, name = words.split()
+    return f"--{option}", folder / f"{name}.csv"

@@ -74,7 +74,7 @@ class Fuzzer:
 
     def _report(self, number: int, case: Case, problem: str, first: Outcome) -> None:
         seed = (self._seeds / case.file).read_bytes() if case.file else b""
-        small = smallest(case, lambda each: self._is(each, problem), seed)
+        small = smallest(case, lambda each: self._is(each, problem, case.words), seed)
         outcome = call(small, self._seeds, self._folder)
         if wrong(small, outcome) != problem:  # it does not always
             small, outcome = case, first
@@ -87,9 +87,9 @@ class Fuzzer:
             print(f"    | {line[:200]}")
         sys.stdout.flush()
 
-    def _is(self, case: Case, problem: str) -> bool:
-        """Whether it goes wrong in this way. A file that is not named must still be asked for."""
-        if problem.startswith("does not name") and case.file and case.file not in case.words:
+    def _is(self, case: Case, problem: str, words: tuple[str, ...]) -> bool:
+        """Whether it goes wrong in this way. What is not named must not be left out."""
+        if problem.startswith("does not name") and case.words != words:
             return False
         return wrong(case, call(case, self._seeds, self._folder)) == problem
 

@@ -56,7 +56,7 @@ def call(case: Case, seeds: Path, folder: Path) -> Outcome:
     code, hung, interrupted = _wait(child, case.command in SERVES)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # what it may have left behind
-    texts = [(folder / name).read_bytes().decode(case.encoding, "replace") for name in (".out", ".err")]
+    texts = [(folder / name).read_bytes().decode("utf-8", "replace") for name in (".out", ".err")]
     return Outcome(code, texts[0], texts[1], time.monotonic() - began, hung, interrupted)
 
 

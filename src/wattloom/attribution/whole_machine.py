@@ -185,15 +185,16 @@ def _common(power: RecordedPower, package: RecordedPower) -> tuple[RecordedPower
     """Both, from the later begin to the earlier end."""
     first = max(power.time[0], package.time[0])
     last = min(power.time[-1], package.time[-1])
-    cut = [_between(each, first, last) for each in (power, package)]
+    cut = [_between(each, other.name, first, last) for each, other in ((power, package), (package, power))]
     if min(len(each.time) for each in cut) < 10:
         raise InputError(package.name, f"has hardly any time in common with {power.name}")
     return cut[0], cut[1]
 
 
-def _between(power: RecordedPower, first: float, last: float) -> RecordedPower:
+def _between(power: RecordedPower, other: str, first: float, last: float) -> RecordedPower:
     inside = (power.time >= first) & (power.time <= last)
-    return RecordedPower(power.name, power.time[inside], power.watts[inside])
+    name = power.name if inside.all() else f"{power.name}, as far as {other} goes,"
+    return RecordedPower(name, power.time[inside], power.watts[inside])
 
 
 def _in_two(

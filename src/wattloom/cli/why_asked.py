@@ -3,6 +3,7 @@
 Owns the question, and what is said when nobody answers.
 """
 
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
@@ -11,12 +12,14 @@ from urllib.request import urlopen
 import msgspec
 
 from wattloom.errors import InputError, WattloomError
+from wattloom.files import UNREADABLE
 
 if TYPE_CHECKING:
     from wattloom.simulation.why import Why
 
 DEFAULT: Final = "http://127.0.0.1:10262"
 PATIENCE_S: Final = 130.0
+MOST_BYTES: Final = 64 << 20
 FORWARD: Final = "kubectl -n wattloom-system port-forward deploy/wattloom-scheduler 10262"
 
 
@@ -32,14 +35,20 @@ def ask_scheduler(pod: str, scheduler: str | None) -> "Why":
         raise InputError("scheduler", f"must be http://HOST:PORT, not {url!r}")
     try:
         with urlopen(f"{url}/why?pod={quote(pod)}", timeout=PATIENCE_S) as answer:
-            return _read(answer.read())
+            body = answer.read(MOST_BYTES)
     except HTTPError as refused:
         raise WattloomError(_plain(refused.read().decode(errors="replace"))) from None
-    except (URLError, OSError) as problem:
+    except (URLError, OSError, HTTPException) as problem:
         reason = getattr(problem, "reason", problem)
         raise InputError(
             "scheduler", f"nobody answers at {url} ({reason}): run `{FORWARD}` beside, or give --log FILE"
         ) from None
+    except ValueError as problem:
+        raise InputError("scheduler", f"{url} is no address: {problem}") from None
+    try:
+        return _read(body)
+    except (*UNREADABLE, LookupError, TypeError, AttributeError) as problem:
+        raise WattloomError(f"what answers at {url} is no scheduler of Wattloom's: {problem!r}") from None
 
 
 def _plain(text: str) -> str:

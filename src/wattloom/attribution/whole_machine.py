@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from wattloom.attribution.power_files import Array, RecordedPower, RecordedRuns
 from wattloom.disaggregation.activity import Calls, of_levels
-from wattloom.disaggregation.disaggregate import Wanted, disaggregate
+from wattloom.disaggregation.clocks import WIDEST_S, Clocks
+from wattloom.disaggregation.disaggregate import Wanted, clocks_of, disaggregate
 from wattloom.disaggregation.joules import Disaggregated
 from wattloom.disaggregation.lag import find_response
 from wattloom.disaggregation.over_time import Recording, over_time
 from wattloom.disaggregation.power_window import PowerWindow
-from wattloom.disaggregation.readings import readings
+from wattloom.disaggregation.readings import readings, updates
 from wattloom.disaggregation.response import Reading, Response
 from wattloom.disaggregation.result import IdlePolicy, Mode, PowerAttribution, result
 from wattloom.errors import InputError
@@ -28,13 +29,18 @@ MARGIN_S: Final = 30.0
 ABOVE_LOW: Final = 1.03
 NOISES: Final = 3.0
 """Idle watts that are given may be so much above the lowest twentieth of readings: meters round, and are noisy."""
+ZONE_S: Final = 1800.0
+MOST_ZONES_S: Final = 26 * 3600.0
+"""Time zones differ by half hours, and from one end of the world to the other by 26 hours."""
 MOST_RATE: Final = 512.0
 """CPU seconds per second that one call may have used."""
+SIMILAR: Final = 0.2
 NEARLY: Final = 0.95
 """Readings are not quite as far apart as they are said to be."""
 MOST_FIGURES: Final = 500_000.0
 """Windows times functions: beyond, nobody would read them, and they would take gigabytes."""
 WELL: Final = 0.9
+LITTLE: Final = 0.5
 FAR_LESS: Final = 0.2
 """A given lag that explains less than 90% is compared with the one that is found, and 20 points less is said."""
 
@@ -52,34 +58,73 @@ def attribute_power(
     if wanted.idle_w is not None:
         _check_idle(power, wanted.idle_w)
     if wanted.lag_s is not None:
-        _check_lag(power, wanted.lag_s)
+        _check_lag(power, runs, wanted.lag_s)
     if package is not None:
         power, package = _common(power, package)
-    kept = _metered_calls(power, runs)
-    calls, names = _calls(runs, kept, float(power.time[-1]))
+    clocks = _clocks(power, runs, wanted)
+    kept = _between_readings(power, runs, clocks.shift_s)
+    calls, names = _calls(runs, kept, float(power.time[-1]) - clocks.shift_s)
     if every_s is not None:
         _check_every(power, every_s, len(names))
-    found = _found(power, package, calls, len(names), wanted)
+    found = _found(power, package, calls, len(names), wanted, clocks)
     counts = np.bincount(calls.function, minlength=len(names))
     seconds = np.bincount(calls.function, weights=calls.end - calls.start, minlength=len(names))
     made = result(found, names, counts.tolist(), seconds.tolist(), mode, idle)
     package_j = None if package is None else readings(package.time, package.watts).joules
     windows = None if every_s is None else _over_time(power, calls, names, found, every_s)
-    warnings = []
+    warnings = _warnings(found)
     if wanted.lag_s is not None and found.explained < WELL:
-        free = _found(power, package, calls, len(names), replace(wanted, lag_s=None))
-        warnings = _warn_of_lag(wanted.lag_s, found, free)
+        free = _found(power, package, calls, len(names), replace(wanted, lag_s=None), None)
+        warnings = _warn_of_lag(wanted.lag_s, found, free) or warnings
     return msgspec.structs.replace(
         made, outside=int((~kept).sum()), package_j=package_j, over_time=windows, warnings=warnings
     )
 
 
+def _clocks(power: RecordedPower, runs: RecordedRuns, wanted: Wanted) -> Clocks:
+    """How far apart they are: looked for with all calls that could lie between the readings."""
+    reach = (-WIDEST_S, WIDEST_S) if wanted.lag_s is None else (wanted.lag_s, wanted.lag_s)
+    kept = _metered_calls(power, runs, reach)
+    calls, names = _calls(runs, kept, float(power.time[-1]) - min(reach[0], 0.0))
+    return clocks_of(updates(readings(power.time, power.watts)), calls, len(names), wanted.lag_s)
+
+
 def _found(
-    power: RecordedPower, package: RecordedPower | None, calls: Calls, functions: int, wanted: Wanted
+    power: RecordedPower,
+    package: RecordedPower | None,
+    calls: Calls,
+    functions: int,
+    wanted: Wanted,
+    clocks: Clocks | None,
 ) -> Disaggregated:
     if package is None:
-        return disaggregate(power.time, power.watts, calls, functions, wanted)
-    return _in_two(power, package, calls, functions, wanted)
+        return disaggregate(power.time, power.watts, calls, functions, wanted, clocks)
+    return _in_two(power, package, calls, functions, wanted, clocks)
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+def _warnings(found: Disaggregated) -> list[str]:
+    """What speaks against the figures as a whole."""
+    said = []
+    if found.clocks.at_edge:
+        said.append(
+            f"the lag of {found.lag_s:.0f} s is at the edge of the search, so the clocks may be further apart: "
+            "compare them, and give the lag with --lag"
+        )
+    if found.clocks.rivals:
+        others = ", ".join(f"{each.shift_s:.0f}" for each in found.clocks.rivals)
+        said.append(
+            f"a lag of about {others} s explains the power about as well as {found.lag_s:.1f} s: calls come too "
+            "evenly, or are too few, to tell; the spreads know of it. Give the lag with --lag if you know it"
+        )
+    if found.explained < LITTLE:
+        said.append(
+            f"who ran explains only {100 * found.explained:.0f}% of the ups and downs of power: most of it is others' "
+            "on the machine, or the clocks do not agree, or these are not the calls of this machine"
+        )
+    return said
 
 
 def _warn_of_lag(given_s: float, found: Disaggregated, free: Disaggregated) -> list[str]:
@@ -104,33 +149,50 @@ def _check_idle(power: RecordedPower, idle_w: float) -> None:
         )
 
 
-def _check_lag(power: RecordedPower, lag_s: float) -> None:
-    """With a longer one no reading is about any time at which something could have run."""
-    most = float(power.time[-1] - power.time[0])
-    if not abs(lag_s) <= most:
+def _check_lag(power: RecordedPower, runs: RecordedRuns, lag_s: float) -> None:
+    """It may be hours, as time zones are, but it must leave calls to speak of."""
+    if not (np.isfinite(lag_s) and _between_readings(power, runs, lag_s).any()):
         raise InputError(
             "lag_s",
-            f"{lag_s:g} s is more than the {most:g} s of readings in {power.name}; leave it out, and it is found",
+            f"with {lag_s:g} s added to their times, no call in {runs.name} lies between the readings in {power.name}; "
+            "leave it out, and it is found",
         )
 
 
-def _metered_calls(power: RecordedPower, runs: RecordedRuns) -> NDArray[np.bool_]:
-    """Which calls lie, at least in part, between the first and the last reading."""
+def _between_readings(power: RecordedPower, runs: RecordedRuns, lag_s: float) -> NDArray[np.bool_]:
+    """Which calls lie, at least in part, between the first and the last reading, with so much added to their times."""
     first, last = float(power.time[0]), float(power.time[-1])
-    kept = (runs.start <= last) & (np.where(np.isfinite(runs.end), runs.end, last) >= first)
+    kept = (runs.start + lag_s <= last) & (np.where(np.isfinite(runs.end), runs.end + lag_s, last) >= first)
+    return np.asarray(kept)
+
+
+def _metered_calls(power: RecordedPower, runs: RecordedRuns, reach: tuple[float, float]) -> NDArray[np.bool_]:
+    """Which calls could lie between the readings, with a lag from the first of `reach` to the second."""
+    first, last = float(power.time[0]), float(power.time[-1])
+    kept = (runs.start + reach[0] <= last) & (np.where(np.isfinite(runs.end), runs.end + reach[1], last) >= first)
     if kept.any():
         return np.asarray(kept)
     begin, end = float(runs.start.min()), float(runs.start.max())
-    hint = ""
-    if first <= begin / 1000 <= last or first <= end / 1000 <= last:
-        hint = "; the times of the calls look like milliseconds: divide them by 1000"
-    elif begin <= first / 1000 <= end:
-        hint = "; the times of the readings look like milliseconds: divide them by 1000"
     raise InputError(
         runs.name,
         f"calls begin from {begin:.10g} to {end:.10g} s, but {power.name} is from {first:.10g} to {last:.10g} s: "
-        f"they have no time in common{hint}",
+        f"they have no time in common{_hint((first, last), (begin, end))}",
     )
+
+
+def _hint(readings: tuple[float, float], calls: tuple[float, float]) -> str:
+    """What may be the matter with times that have nothing in common."""
+    (first, last), (begin, end) = readings, calls
+    if first <= begin / 1000 <= last or first <= end / 1000 <= last:
+        return "; the times of the calls look like milliseconds: divide them by 1000"
+    if begin <= first / 1000 <= end and (last - first) / 1000 > SIMILAR * (end - begin):
+        return "; the times of the readings look like milliseconds: divide them by 1000"
+    shift = ZONE_S * round(((first + last) - (begin + end)) / 2 / ZONE_S)
+    room = WIDEST_S + max(0.0, ((last - first) - (end - begin)) / 2)
+    if 0.0 < abs(shift) <= MOST_ZONES_S and abs((first + last) / 2 - (begin + end) / 2 - shift) <= room:
+        hours = f"{abs(shift) / 3600:g} h"
+        return f"; they are about {hours} apart, as time zones are: add {shift:g} s to the times of the calls"
+    return ""
 
 
 def _calls(runs: RecordedRuns, kept: NDArray[np.bool_], last: float) -> tuple[Calls, list[str]]:
@@ -174,8 +236,10 @@ def _over_time(
 ) -> list[PowerWindow]:
     """With the lag and the averaging that the whole recording showed."""
     ready = readings(power.time, power.watts)
-    response = Response.with_lag(found.lag_s, found.window_s, found.fading_s, ready.every)
-    return over_time(Recording(ready, calls, names, response, found.cores, found.idle_given_w), every_s)
+    left = found.lag_s - found.clocks.shift_s
+    response = Response.with_lag(left, found.window_s, found.fading_s, ready.every)
+    aligned = found.clocks.shifted(calls)
+    return over_time(Recording(ready, aligned, names, response, found.cores, found.idle_given_w), every_s)
 
 
 # -- wall and package --------------------------------------------------------------------------------------------------
@@ -198,13 +262,20 @@ def _between(power: RecordedPower, other: str, first: float, last: float) -> Rec
 
 
 def _in_two(
-    power: RecordedPower, package: RecordedPower, calls: Calls, functions: int, wanted: Wanted
+    power: RecordedPower,
+    package: RecordedPower,
+    calls: Calls,
+    functions: int,
+    wanted: Wanted,
+    clocks: Clocks | None,
 ) -> Disaggregated:
-    """The package's watts by who ran, and by who ran what the wall saw beyond them."""
+    """The package's watts by who ran, and by who ran what the wall saw beyond them. That rest says little about clocks,
+    so those are found in the wall's readings as they are."""
     cpu = disaggregate(package.time, package.watts, calls, functions)
-    shown = _shown_by_the_wall(power, package, wanted.lag_s)
+    clocks = clocks or clocks_of(updates(readings(power.time, power.watts)), calls, functions, wanted.lag_s)
+    shown = _shown_by_the_wall(power, package, wanted.lag_s, clocks.shift_s - cpu.clocks.shift_s)
     idle = None if wanted.idle_w is None else wanted.idle_w - cpu.idle_j / cpu.seconds
-    rest = disaggregate(power.time, power.watts - shown, calls, functions, Wanted(idle, wanted.lag_s))
+    rest = disaggregate(power.time, power.watts - shown, calls, functions, Wanted(idle, wanted.lag_s), clocks)
     return replace(
         rest,
         marginal_j=cpu.marginal_j + rest.marginal_j,
@@ -221,13 +292,15 @@ def _in_two(
     )
 
 
-def _shown_by_the_wall(power: RecordedPower, package: RecordedPower, lag: float | None) -> Array:
-    """The package's watts as late and as smooth as the wall's meter shows them."""
+def _shown_by_the_wall(power: RecordedPower, package: RecordedPower, lag: float | None, shift: float) -> Array:
+    """The package's watts as late and as smooth as the wall's meter shows them. `shift`: makes the package's times the
+    wall's."""
     begin = float(power.time[0]) - MARGIN_S
     steps = int((float(power.time[-1]) - begin + MARGIN_S) / STEP_S)
     moments = begin + STEP_S * (np.arange(steps) + 0.5)
-    level = np.interp(moments, package.time, package.watts)[:, None]
+    level = np.interp(moments, package.time + shift, package.watts)[:, None]
     over = of_levels(begin, STEP_S, level)
     every = float(np.median(np.diff(np.unique(power.time))))
-    response = find_response(power.time, power.watts, over, every, lag)
+    near = None if lag is None else lag - shift
+    response = find_response(power.time, power.watts, over, every, near, shift=shift)
     return Reading(over, power.time, response).of(level[:, 0])

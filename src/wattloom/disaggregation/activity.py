@@ -16,7 +16,7 @@ Indices = NDArray[np.intp]
 MOST_CELLS: Final = 6_000_000
 """Steps times functions: what a day of fifty functions may take of memory, about 50 MB."""
 FINEST_S: Final = 0.2
-MARGIN_S: Final = 40.0
+MARGIN_S: Final = 120.0
 """Before the first reading, for lag and averaging; a quarter of it after the last."""
 
 

@@ -1,7 +1,7 @@
 """Whole-machine power to functions: the one entrance to this room.
 
-Owns the order of things: readings made ready, lag found, curves weighed; and what is thought before fitting. Joules are
-then counted in `joules`. Arithmetic on arrays only: no files, no clocks, no chance.
+Owns the order of things: readings made ready, clocks and lag found, curves weighed; and what is thought before fitting.
+Joules are then counted in `joules`. Arithmetic on arrays only: no files, no clocks, no chance.
 """
 
 from dataclasses import dataclass, replace
@@ -12,10 +12,11 @@ import numpy as np
 from wattloom.disaggregation import cores
 from wattloom.disaggregation.activity import Activity, Array, Calls, activity
 from wattloom.disaggregation.choosing import choose, pilot
+from wattloom.disaggregation.clocks import Clocks, find_clocks
 from wattloom.disaggregation.drift import Drift, drift_of
 from wattloom.disaggregation.fitting import Fit, Problem, steps_of
 from wattloom.disaggregation.joules import QUIET, Count, Disaggregated
-from wattloom.disaggregation.lag import find_response, lively, refine_response
+from wattloom.disaggregation.lag import EARLIEST_S, LATEST_S, find_response, lively, refine_response
 from wattloom.disaggregation.readings import Readings, grouped, readings, updates
 from wattloom.disaggregation.response import Reading, Response
 
@@ -38,11 +39,35 @@ class Wanted:
 
 
 def disaggregate(
-    time: Array, watts: Array, calls: Calls, functions: int, wanted: Wanted | None = None
+    time: Array,
+    watts: Array,
+    calls: Calls,
+    functions: int,
+    wanted: Wanted | None = None,
+    clocks: Clocks | None = None,
 ) -> Disaggregated:
-    """Who drew what. `time` does not fall; there are at least two moments and one call."""
+    """Who drew what. `time` does not fall; there are at least two moments and one call. `clocks`: if they were looked
+    for already."""
     wanted = wanted or Wanted()
     found = readings(time, watts)
+    clocks = clocks or clocks_of(updates(found), calls, functions, wanted.lag_s)
+    best = _at(found, clocks, calls, functions, wanted)
+    for rival in clocks.rivals:
+        other = _at(found, replace(clocks, shift_s=rival.shift_s, rivals=()), calls, functions, wanted)
+        best = best.in_doubt(other, rival.weight / (1.0 + rival.weight))
+    return best
+
+
+def clocks_of(shown: Readings, calls: Calls, functions: int, lag: float | None) -> Clocks:
+    """As the readings say, or by the lag that was given."""
+    if lag is None:
+        return find_clocks(shown, calls, functions)
+    return Clocks(0.0 if EARLIEST_S <= lag <= LATEST_S else lag)
+
+
+def _at(found: Readings, clocks: Clocks, calls: Calls, functions: int, wanted: Wanted) -> Disaggregated:
+    """With the calls' clock set to the meter's."""
+    calls = clocks.shifted(calls)
     shown = updates(found)
     span = float(found.time[0]), float(found.time[-1])
     drift = drift_of(found, wanted.idle_w is not None)
@@ -51,23 +76,33 @@ def disaggregate(
     over = activity(calls, functions, *span, found.every, coarse)
     room = cores.shared_cores(calls, over)
     used = over if room is None else cores.slowed(over, room)
-    response = _response(shown, calls, used, room, wanted)
+    response = _response(shown, calls, used, room, wanted, clocks)
     problem, best = pilot(_problem(shown, drift, used, response, wanted))
     if together == 1:
-        response = _refined(shown, problem, best, response, wanted)
+        response = _refined(shown, problem, best, response, wanted, clocks)
         again = _problem(shown, drift, used, response, wanted)
         problem, _ = pilot(replace(again, noise_w=problem.noise_w, memory=problem.memory))
-    return Count(found, calls, over, used, response, room, choose(problem, few=together > 1), drift).all()
+    return Count(found, calls, over, used, response, room, choose(problem, few=together > 1), drift, clocks).all()
 
 
-def _response(found: Readings, calls: Calls, used: Activity, room: float | None, wanted: Wanted) -> Response:
+def _response(
+    found: Readings, calls: Calls, used: Activity, room: float | None, wanted: Wanted, clocks: Clocks
+) -> Response:
     """Lag and averaging, from a lively stretch in fine steps."""
     part = lively(found.time, used)
     time = found.time[part]
     if len(time) < len(found.time):
         fine = activity(calls, used.level.shape[1], float(time[0]), float(time[-1]), found.every)
         used = fine if room is None else cores.slowed(fine, room)
-    return find_response(time, found.watts[part], used, found.every, wanted.lag_s)
+    near = _left(wanted, clocks)
+    return find_response(
+        time, found.watts[part], used, found.every, near, shift=clocks.shift_s, window=clocks.window_s or 0.0
+    )
+
+
+def _left(wanted: Wanted, clocks: Clocks) -> float | None:
+    """Of a lag that was given, what the clocks do not make up for."""
+    return None if wanted.lag_s is None else wanted.lag_s - clocks.shift_s
 
 
 def _problem(found: Readings, drift: Drift, over: Activity, response: Response, wanted: Wanted) -> Problem:
@@ -97,7 +132,9 @@ def _problem(found: Readings, drift: Drift, over: Activity, response: Response, 
     )
 
 
-def _refined(found: Readings, problem: Problem, best: Fit, response: Response, wanted: Wanted) -> Response:
+def _refined(
+    found: Readings, problem: Problem, best: Fit, response: Response, wanted: Wanted, clocks: Clocks
+) -> Response:
     """The response again, from what functions drew under the best curve so far."""
     drawn, slopes = steps_of(problem, best.shape, best.weights(problem.functions), True)
     assert slopes is not None
@@ -106,7 +143,10 @@ def _refined(found: Readings, problem: Problem, best: Fit, response: Response, w
     columns = np.column_stack([*around, slopes, np.minimum(problem.over.total, 1.0)])
     part = lively(found.time, problem.over)
     watts = problem.watts[part]
-    return refine_response(found.time[part], watts, problem.over, columns, response, wanted.lag_s, problem.memory)
+    near = _left(wanted, clocks)
+    return refine_response(
+        found.time[part], watts, problem.over, columns, response, near, problem.memory, clocks.shift_s
+    )
 
 
 def _idle(watts: Array, running: Array, scale: float, known: float | None) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 Owns what comes out of this room, and the draws that make spreads (always the same ones: no chance).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wattloom.disaggregation import cores
 from wattloom.disaggregation.activity import Activity, Array, Calls, on_steps
 from wattloom.disaggregation.choosing import Chosen
+from wattloom.disaggregation.clocks import Clocks
 from wattloom.disaggregation.drift import Drift
 from wattloom.disaggregation.fitting import FIXED, Fit, Problem
 from wattloom.disaggregation.footprint import Counting, marginal, shares
@@ -58,7 +59,18 @@ class Disaggregated:
     explained: float
     """Share of the readings' variance that the model explains."""
     seconds: float
+    clocks: Clocks
     idle_given_w: float | None = None
+
+    def in_doubt(self, other: "Disaggregated", weight: float) -> "Disaggregated":
+        """The same, with spreads that know of another answer that is so likely."""
+        part = weight**0.5
+        return replace(
+            self,
+            marginal_spread=np.hypot(self.marginal_spread, part * (other.marginal_j - self.marginal_j)),
+            full_spread=np.hypot(self.full_spread, part * (other.full_j - self.full_j)),
+            idle_spread=float(np.hypot(self.idle_spread, part * (other.idle_j - self.idle_j))),
+        )
 
     @property
     def idle_w(self) -> float:
@@ -79,6 +91,7 @@ class Count:
     room: float | None
     chosen: Chosen
     drift: Drift
+    clocks: Clocks
 
     def all(self) -> Disaggregated:
         functions = self.over.level.shape[1]
@@ -170,7 +183,7 @@ class Count:
             idle_spread=float(off[2][0]),
             meter_j=self.found.joules,
             unclaimed_j=float(((self.found.watts - idle) * stands_for)[nobody].sum()),
-            lag_s=self.response.behind(self.found.every),
+            lag_s=self.response.behind(self.found.every) + self.clocks.shift_s,
             window_s=self.response.window,
             fading_s=self.response.fading,
             gap_s=self.found.gap_s,
@@ -180,6 +193,7 @@ class Count:
             noise_w=problem.noise_w,
             explained=float(np.clip(1.0 - left, 0.0, 1.0)),
             seconds=float(stands_for.sum()),
+            clocks=self.clocks,
             idle_given_w=problem.idle[0] if problem.first_free else None,
         )
 

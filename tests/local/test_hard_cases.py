@@ -379,11 +379,23 @@ def test_a_policy_that_reads_meters_gets_readings(tmp_path: Path, monkeypatch: p
     with wattloom.Executor(1, journal=tmp_path / "journal", policy="exec:interval_s=0.1") as executor:
         for _ in range(3):
             executor.submit(time.sleep, 0.4).result(SOON_S)
+        long = executor.submit(spin, 2.5)
+        long.result(SOON_S)
         _ = executor.submit(pow, 2, 3).energy
     from wattloom.scheduling.events import ReadingArrived
     from wattloom.scheduling.log import Log
 
-    assert any(isinstance(event, ReadingArrived) for event in Log(tmp_path / "journal").events())
+    readings = [event for event in Log(tmp_path / "journal").events() if isinstance(event, ReadingArrived)]
+    named = [reading for reading in readings if long.task_id in reading.tasks]
+    assert named
+    assert all(0.0 <= reading.tasks[long.task_id] <= reading.watts for reading in named)
+
+
+def spin(seconds: float) -> None:
+    """So much CPU time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
 
 
 def twice(number: int) -> int:

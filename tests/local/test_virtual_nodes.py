@@ -3,6 +3,7 @@
 import os
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from wattloom import Executor, InputError, VirtualNode
 from wattloom.cluster.profile import MachineProfile
 from wattloom.local.nodes import by_physical_core, nodes_from, virtual_nodes
+from wattloom.local.options import Options
 from wattloom.metering.this_machine import this_machine
 from wattloom.policies.listing import policies
 from wattloom.scheduling import events as ev
@@ -206,3 +208,44 @@ def test_threads_of_one_core_go_to_the_same_node(tmp_path: Path) -> None:
         (folder / "physical_package_id").write_text("0\n")
     assert by_physical_core({0, 1, 2, 3}, tmp_path) == [0, 2, 1, 3]
     assert by_physical_core({3, 1, 2}, tmp_path / "nothing-here") == [1, 2, 3]
+
+
+def hold(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def beside(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def third(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+@two_cores
+def test_what_was_placed_and_is_not_measured_yet_changes_a_placement(tmp_path: Path) -> None:
+    """A reading that covers the first call: 20 W there, 10 W on the other node. The second goes to that one and is
+    expected to draw 12 W there, so the third goes to the first, though the other's meter may not have seen anything."""
+    journal = tmp_path / "work.journal"
+    nodes = [VirtualNode("first", machine("one"), 1.0), VirtualNode("second", machine("one"), 1.0)]
+    with Executor(nodes=nodes, policy="exec:interval_s=1", journal=journal) as executor:
+        calls = [executor.submit_with(Options(cpu=0.5), hold, (60.0,))]
+        wait_until(lambda: any(calls[0].task_id in reading.tasks for reading in readings_of(journal)))
+        calls += [executor.submit_with(Options(cpu=cpu), fn, (60.0,)) for cpu, fn in ((0.6, beside), (0.25, third))]
+        wait_until(lambda: len(nodes_of(journal)) == 3)
+        executor.kill_workers()
+    assert [nodes_of(journal)[call.task_id] for call in calls] == ["first", "second", "first"]
+    covering = [reading for reading in readings_of(journal) if calls[0].task_id in reading.tasks]
+    assert all(reading.node == "first" for reading in covering)
+    assert covering[0].tasks[calls[0].task_id] == pytest.approx(10.0, rel=0.01)
+
+
+def readings_of(journal: Path) -> list[ev.ReadingArrived]:
+    return [event for event in Log(journal).events() if isinstance(event, ev.ReadingArrived)]
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -79,14 +79,38 @@ def test_what_was_placed_since_the_last_reading_is_added_until_a_meter_sees_it()
     assert readings.expected("a") is None
     readings.arrived("a", 50.0, {})
     readings.averaged("f", 8.0)
-    readings.placed("a", "t", "f")
-    readings.placed("a", "u", "never-measured")
+    readings.placed("a", "t", "f", 3.0, 0.25)
     assert readings.expected("a") == 58.0
     readings.arrived("a", 57.0, {"t": 7.0})
     assert readings.expected("a") == 57.0
-    readings.placed("a", "v", "f")
+    readings.placed("a", "v", "f", None, 0.25)
     readings.gone("a", "v")
     assert readings.expected("a") == 57.0
     readings.node_lost("a")
     assert readings.expected("a") is None
     assert readings.usual("f") == 8.0
+
+
+def test_a_function_that_was_never_measured_counts_by_the_curve_else_by_the_mean_of_all_others() -> None:
+    readings = Readings()
+    readings.arrived("a", 50.0, {})
+    readings.placed("a", "t", "new", None, 0.25)
+    assert readings.expected("a") == 62.5  # nothing at all is known: a quarter of the cores, a quarter of the draw
+    readings.arrived("a", 50.0, {"t": 9.0})
+    readings.averaged("f", 8.0)
+    readings.averaged("g", 4.0)
+    readings.placed("a", "u", "newer", None, 0.25)
+    assert readings.expected("a") == 56.0
+    readings.placed("a", "v", "newest", 3.0, 0.25)
+    assert readings.expected("a") == 59.0
+
+
+def test_what_follows_on_a_lease_is_measured_as_what_it_follows() -> None:
+    readings = Readings()
+    readings.arrived("a", 50.0, {})
+    readings.placed("a", "t", "f", 3.0, 0.25)
+    readings.handed_on("a", "t", "u")
+    assert readings.expected("a") == 53.0
+    readings.arrived("a", 53.0, {"u": 3.0})
+    readings.handed_on("a", "u", "v")
+    assert readings.expected("a") == 53.0

@@ -113,6 +113,11 @@ class Account:
         if known is not None:
             known.running = None
 
+    def held_j(self, worker: int) -> float:
+        """Joules of the call that a worker runs, up to the last closed interval."""
+        known = self._workers.get(worker)
+        return known.pool.joules if known is not None else 0.0
+
     def _gone_one(self, worker: int) -> Worker:
         """A worker whose end was told before that of its call."""
         folder = self._proc / str(worker)

@@ -114,7 +114,8 @@ def function(function: Any = None, /, *, executor: "Executor | None" = None, **w
 
     `cpu` cores and `memory` bytes are what a call needs. `retries` after its own exceptions, `timeout` in seconds,
     `idempotent`: it may be run again when its worker or this program dies. `energy_weight` from 0 (all for speed) to 1
-    (all for energy); `priority`, `deadline` and `defer` (seconds). `key`: such a call is made once, ever (mostly given
+    (all for energy); `priority`; `deadline` and `defer` (seconds; told to the policy: of ours only `least-joules`
+    looks at them, and only where nodes sleep). `key`: such a call is made once, ever (mostly given
     with `options`). `executor`: another than the default one.
     """
     options = _options(Options(), wishes)

@@ -3,7 +3,7 @@
 Owns the protocol. The energy desk reads a real meter; the virtual desk models the draw of virtual nodes.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from wattloom.energy.used import Used
 from wattloom.local.frames import EndFrame
@@ -12,8 +12,11 @@ from wattloom.local.job import Job
 from wattloom.local.workforce import WorkerProcess
 from wattloom.scheduling.events import UsageArrived
 
-Told = list[tuple[UsageArrived, dict[str, Used]]]
-"""What the engine is to be told, and the figures of functions in it."""
+Told = list[tuple[UsageArrived, dict[str, Used], dict[str, float]]]
+"""What the engine is to be told, the figures of functions in it, and the watts of each call that still runs and has run
+for at least `COVERED` of the time."""
+COVERED: Final = 0.5
+"""Of a stretch that was measured: a call that ran for less of it is not measured yet."""
 
 
 class Desk(Protocol):

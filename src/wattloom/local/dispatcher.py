@@ -340,11 +340,12 @@ class Dispatcher(Hearing):
     def _read_meter(self, desk: Desk, now: float) -> None:
         interval = self._books.engine.policy.reading_interval_s
         wanted = interval is not None and now >= self._reading_at
-        for event, used in desk.read(now, [worker for worker in self._workforce.workers.values() if worker.sent]):
+        busy = [worker for worker in self._workforce.workers.values() if worker.sent]
+        for event, used, draws in desk.read(now, busy):
             if event.seconds > 0.0:
                 self.tell(event)
                 if wanted:
-                    self.tell(ev.ReadingArrived(now, event.node, event.meter_j / event.seconds))
+                    self.tell(ev.ReadingArrived(now, event.node, event.meter_j / event.seconds, draws))
             for function, each in used.items():
                 self._books.learn(function, self._machine_of[event.node], each)
         if wanted and interval is not None:

@@ -13,7 +13,7 @@ from wattloom.attribution.usage import Usage
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.energy.used import Used
-from wattloom.local.desk import Told
+from wattloom.local.desk import COVERED, Told
 from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading, TaskFuture
 from wattloom.local.job import Job
@@ -45,6 +45,8 @@ class EnergyDesk:
         self._pace: Final = ReadingPace()
         self._running: list[str] = []
         """Tasks that ran at the last reading."""
+        self._held_j: dict[str, float] = {}
+        """Their joules by then."""
         self._waiting: dict[str, ref[TaskFuture]] = {}
         """Ended calls whose joules are not known yet."""
         self._seconds: dict[str, list[float]] = {}
@@ -154,9 +156,11 @@ class EnergyDesk:
     def read(self, now: float, busy: list[WorkerProcess]) -> Told:
         """Read the meter, hand the figures out, and say what the engine is to be told."""
         running = []
+        ran: dict[int, tuple[str, float]] = {}
         for worker in busy:
             job = worker.sent[0]
             since = max(job.sent_at, worker.ended_at - FLUSH_S)
+            ran[worker.pid] = (job.task.id, now - since)
             self.account.running(worker.pid, job.task.id, job.function, now - since)
             running.append(job.task.id)
             if self._devices is not None:
@@ -190,7 +194,17 @@ class EnergyDesk:
             usage.cpu_second,
             usage.cpu_second_of,
         )
-        return [(event, used)]
+        return [(event, used, self._draws(ran, usage.seconds))]
+
+    def _draws(self, ran: dict[int, tuple[str, float]], seconds: float) -> dict[str, float]:
+        """Watts of each call that runs, where it ran for long enough since the last reading."""
+        before, self._held_j = self._held_j, {}
+        draws: dict[str, float] = {}
+        for worker, (task, ran_s) in ran.items():
+            joules = self._held_j[task] = self.account.held_j(worker)
+            if ran_s > 0.0 and ran_s >= COVERED * seconds:
+                draws[task] = max(joules - before.get(task, 0.0), 0.0) / min(ran_s, seconds)
+        return draws
 
     def _hand_out(self, usage: Usage) -> None:
         provenance, waiting = usage.provenance, self._waiting

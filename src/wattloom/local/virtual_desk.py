@@ -8,7 +8,7 @@ from typing import Final
 
 from wattloom.cluster.machine import Machine
 from wattloom.energy.used import Used
-from wattloom.local.desk import Told
+from wattloom.local.desk import COVERED, Told
 from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading
 from wattloom.local.job import Job
@@ -21,6 +21,30 @@ from wattloom.units import millicores
 READ_EVERY_S: Final = 0.25
 
 
+class Drawing:
+    """A call that runs: the millicores it keeps busy, and its joules."""
+
+    __slots__ = ("_since_j", "_since_s", "cpu", "joules")
+
+    def __init__(self, cpu: int) -> None:
+        self.cpu: Final = cpu
+        self.joules: float = 0.0
+        self._since_j: float = 0.0
+        self._since_s: float = 0.0
+        """Joules and seconds since the last reading."""
+
+    def take(self, joules: float, seconds: float) -> None:
+        self.joules += joules
+        self._since_j += joules
+        self._since_s += seconds
+
+    def watts(self, seconds: float) -> float | None:
+        """Since the last reading so many seconds ago; None: it has not run long enough. Another reading begins."""
+        joules, ran = self._since_j, self._since_s
+        self._since_j = self._since_s = 0.0
+        return joules / ran if ran > 0.0 and ran >= COVERED * seconds else None
+
+
 class VirtualMeter:
     """One node: what it has drawn since it was last read, and for whom."""
 
@@ -29,8 +53,7 @@ class VirtualMeter:
         self.error: Final = curve_error(node.profile)
         self._machine: Final = Machine(node.profile)
         self._at: float = 0.0
-        self._running: dict[str, tuple[int, float]] = {}
-        """By task: millicores it keeps busy, and its joules so far."""
+        self._running: dict[str, Drawing] = {}
         self._demand: int = 0
         self._floor_w: float = self._machine.idle_w
         self.seconds: float = 0.0
@@ -50,7 +73,7 @@ class VirtualMeter:
     def start(self, task: str, cpu: int, now: float) -> None:
         self.advance(now)
         if task not in self._running:
-            self._running[task] = (cpu, 0.0)
+            self._running[task] = Drawing(cpu)
             self._demand += cpu
 
     def end(self, task: str, now: float) -> float | None:
@@ -58,9 +81,9 @@ class VirtualMeter:
         self.advance(now)
         if task not in self._running:
             return None
-        cpu, joules = self._running.pop(task)
-        self._demand -= cpu
-        return joules
+        drawing = self._running.pop(task)
+        self._demand -= drawing.cpu
+        return drawing.joules
 
     def advance(self, now: float) -> None:
         """Count up to now."""
@@ -72,10 +95,10 @@ class VirtualMeter:
         if self._demand:
             active_j = (self._machine.watts(self._demand) - self._machine.idle_w) * seconds
             self.active_j += active_j
-            for task, (cpu, joules) in self._running.items():
-                self._running[task] = (cpu, joules + active_j * cpu / self._demand)
+            for drawing in self._running.values():
+                drawing.take(active_j * drawing.cpu / self._demand, seconds)
 
-    def read(self, now: float) -> tuple[UsageArrived, dict[str, Used]]:
+    def read(self, now: float) -> tuple[UsageArrived, dict[str, Used], dict[str, float]]:
         """What came since the last time."""
         self.advance(now)
         ended_j = sum(joules for joules, _ in self.ended.values())
@@ -91,10 +114,19 @@ class VirtualMeter:
             self.used,
             self.ended,
         )
-        used = self.used
+        used, draws = self.used, self._draws()
         self.seconds = self.idle_j = self.active_j = 0.0
         self.ended, self.used = {}, {}
-        return event, used
+        return event, used, draws
+
+    def _draws(self) -> dict[str, float]:
+        """Watts of each call that runs and is measured by now."""
+        draws: dict[str, float] = {}
+        for task, drawing in self._running.items():
+            watts = drawing.watts(self.seconds)
+            if watts is not None:
+                draws[task] = watts
+        return draws
 
 
 class VirtualDesk:

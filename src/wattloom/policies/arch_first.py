@@ -1,6 +1,8 @@
-"""One instruction set before the others (I5: x86-first and ARM-first).
+"""One instruction set before the others.
 
-Owns that rule: while a node of the wanted architecture has room it is taken, the emptiest first; then the others.
+Owns that rule: while a node of the wanted architecture has room it is taken, the emptiest first; then the others. The
+ISA study's x86-first and ARM-first (I5) fill a server with functions, each with all its calls; this one decides task by
+task, so a function's tasks may run on both.
 """
 
 from typing import ClassVar, Final
@@ -20,7 +22,10 @@ class ArchFirst(RankingPolicy):
     """Nodes of one architecture first."""
 
     name = "arch-first"
-    summary = "nodes of one architecture first, the emptiest of them first"
+    summary = (
+        "nodes of one architecture first, the emptiest of them first; task by task, where the ISA study's x86-first "
+        "and ARM-first place whole functions"
+    )
     options: ClassVar[dict[str, str]] = {
         "first": f"the architecture to fill first ({' or '.join(ARCHITECTURES)}; default {ARCHITECTURES[0]})"
     }

@@ -1,11 +1,13 @@
 """Escheduler's ExEC (S2): the node with the most energy capacity left.
 
 Owns that rule. Capacity left is the node's limit less what it is expected to draw: the last reading and the usual draw
-of what was placed since, or the forecast if it was never measured. A task is never deferred if a node fits.
+of what was placed since (`prediction.readings` says of what was never measured), or the forecast if the node was never
+measured. Of equal nodes, and of those of which nothing is known, the one with the fewest tasks. A task is never
+deferred if a node fits.
 """
 
 from math import inf, isfinite
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
@@ -16,12 +18,21 @@ from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 
+MICROWATTS: Final = 6
+ONE_MICROWATT: Final = 1e-6
+"""Nodes that differ by less are equal: a sum of watts has as many digits as it has summands."""
+Key = tuple[float, float, int, str]
+"""Watts above the limit; where there is no limit, watts; tasks; name."""
+
 
 class ExecCapacity(Policy):
     """Most watts left."""
 
     name = "exec"
-    summary = "the node with the most watts left by its meter (Escheduler's ExEC)"
+    summary = (
+        "the node with the most watts left by its meter and by what was placed since (Escheduler's ExEC); a function "
+        "never measured counts by the curve, else as the mean of the others"
+    )
     options: ClassVar[dict[str, str]] = {"interval_s": "seconds between readings of each node's meter (default 5)"}
 
     def __init__(self, interval_s: float = 5.0) -> None:
@@ -33,15 +44,18 @@ class ExecCapacity(Policy):
         """One pass over all nodes, as in the source; only one that would be the best so far is asked for room."""
         shape, draws = ask.shape, view.readings.draws
         limits = {cls: _limit(cls) for cls in view.classes()}
-        chosen, least = "", inf
+        best: Key | None = None
+        least = inf
         for name, node in view.nodes().items():
             watts = draws.get(name)
             cost = watts - limits[node.cls] if watts is not None else _unmeasured(node.site, limits[node.cls])
-            if cost > least or (cost == least and chosen and name > chosen):
+            if cost > least + ONE_MICROWATT:
                 continue
-            if view.takes(shape, node):
-                chosen, least = name, cost
-        return Proposal(chosen, least) if chosen else Refusal(view.why_none(shape))
+            drawn = inf if watts is None else round(watts, MICROWATTS)
+            key = (round(cost, MICROWATTS), drawn if cost == inf else 0.0, len(node.tasks), name)
+            if (best is None or key < best) and view.takes(shape, node):
+                best, least = key, key[0]
+        return Proposal(best[3], best[0]) if best is not None else Refusal(view.why_none(shape))
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         """Watts left on the site's best node, negative because more are better."""
@@ -50,6 +64,7 @@ class ExecCapacity(Policy):
         members = [name for name in site.members() if allowed >> nodes[name].number & 1]
         readings = [view.readings.expected(name) for name in members or site.members()]
         least = min(watts - limit if watts is not None else _unmeasured(site, limit) for watts in readings)
+        least = round(least, MICROWATTS)
         return least if least < inf else Unknown("neither a meter nor a power curve says what is left")
 
 

@@ -23,6 +23,8 @@ from wattloom.prediction.outlook import Outlook
 from wattloom.units import MILLI
 from wattloom.workload.shape import Shape
 
+MICRO: Final = 6
+"""Digits of joules and watts that count: equal places are equal, whatever the last bits of a float say."""
 SLOW_TIER: Final = 1e12
 """Added to the rank of places that take too long: they come after all others, fastest first."""
 
@@ -74,7 +76,7 @@ class LeastJoules(Policy):
         neighbours = (machine.watts(site.demand) - machine.idle_w) * slower * seconds
         awake = self._floor(machine) * seconds * self._share_of_staying(shape, site)
         waking = machine.profile.wake_j if site.mode == Mode.ASLEEP else 0.0
-        return outlook.joules + neighbours + awake + waking
+        return round(outlook.joules + neighbours + awake + waking, MICRO)
 
     def _floor(self, machine: Machine) -> float:
         """Watts that a node draws only because it is awake."""
@@ -95,7 +97,7 @@ class LeastJoules(Policy):
         if isinstance(outlook, Reason):
             return None
         if outlook.unknown is not None:
-            return inf, (outlook.watts if site.cls.machine.knows_power else inf)
+            return inf, (round(outlook.watts, MICRO) if site.cls.machine.knows_power else inf)
         seconds = outlook.seconds + _waking_time(site)
         if seconds > self._limit(shape, view):
             return SLOW_TIER + seconds, self.joules(shape, site, outlook)

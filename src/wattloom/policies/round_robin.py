@@ -1,6 +1,8 @@
-"""Taking turns (I5): the next node by name after the one that was last given a task.
+"""Taking turns: the next node by name after the one that was last given a task.
 
-Owns that rule. Whose turn it is comes from the view: a restart does not begin at the first node again.
+Owns that rule. The ISA study's round-robin (I5) takes turns with functions, each of which then stays on its server;
+this one does with every task, so it is the source's only where a function has one task. Whose turn it is comes from the
+view: a restart does not begin at the first node again.
 """
 
 from wattloom.cluster.reasons import Reason
@@ -16,7 +18,10 @@ class RoundRobin(Policy):
     """Next node by name."""
 
     name = "round-robin"
-    summary = "the next node by name, after the last one used, that has room"
+    summary = (
+        "the next node by name, after the last one used, that has room; task by task, where the ISA study's "
+        "takes turns with functions"
+    )
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         for steps, name in nodes_with_room(ask.shape, view, after=view.last_node):

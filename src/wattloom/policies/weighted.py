@@ -7,7 +7,7 @@ else is a candidate, so nothing of it can be kept from one decision to the next.
 
 from collections.abc import Iterable
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
@@ -19,6 +19,8 @@ from wattloom.prediction.outlook import Outlook
 
 Pair = tuple[float, float]
 """Joules and seconds."""
+DIGITS: Final = 9
+"""Of a score, which is about 1 at most: scores that differ by less are equal, and the name decides."""
 
 
 class Weighted(Policy):
@@ -84,4 +86,4 @@ def _scale(pairs: Iterable[Pair]) -> Pair:
 
 
 def _score(pair: Pair, weight: float, scale: Pair) -> float:
-    return weight * pair[0] / scale[0] + (1.0 - weight) * pair[1] / scale[1]
+    return round(weight * pair[0] / scale[0] + (1.0 - weight) * pair[1] / scale[1], DIGITS)

@@ -1,9 +1,14 @@
 """What meters said of nodes, and each function's usual draw: Escheduler's bookkeeping (S2).
 
-Owns the last reading of each node, the moving average per function, and what was placed but is not yet measured.
+Owns the last reading of each node, the moving average per function, and what was placed but is not yet measured. What
+was placed always counts with something: a function that was never measured with what the curve says, or the mean of all
+others, or, where nothing at all is known, as much of what its node draws as it takes of its cores.
 """
 
 HALF = 0.5
+
+Expected = tuple[float, float]
+"""Watts, or, where none are known, the share of what its node draws."""
 
 
 class Readings:
@@ -14,10 +19,10 @@ class Readings:
         """Measured watts and those of what was placed since, by node; a node that was never measured is not in it."""
         self._watts: dict[str, float] = {}
         self._average: dict[str, float] = {}
-        self._unmeasured: dict[str, dict[str, float]] = {}
+        self._unmeasured: dict[str, dict[str, Expected]] = {}
 
     def arrived(self, node: str, watts: float, tasks: dict[str, float]) -> None:
-        """A node was measured, with the draw of each task on it that the meter could tell."""
+        """A node was measured, with the draw of each task on it that the reading covers."""
         self._watts[node] = watts
         waiting = self._unmeasured.get(node)
         if waiting:
@@ -30,10 +35,20 @@ class Readings:
         old = self._average.get(function)
         self._average[function] = watts if old is None else HALF * watts + HALF * old
 
-    def placed(self, node: str, task: str, function: str) -> None:
-        """It will draw before a meter says so."""
-        self._unmeasured.setdefault(node, {})[task] = self._average.get(function, 0.0)
+    def placed(self, node: str, task: str, function: str, forecast: float | None, share: float) -> None:
+        """It will draw before a meter says so: by the curve `forecast` watts, if there is one. `share`: of the node's
+        cores."""
+        watts = self._average.get(function)
+        if watts is None:
+            watts = forecast if forecast is not None else self._mean()
+        self._unmeasured.setdefault(node, {})[task] = (watts, 0.0) if watts is not None else (0.0, share)
         self._expect(node)
+
+    def handed_on(self, node: str, task: str, successor: str) -> None:
+        """The same share of the node in other hands: measured or not as before."""
+        waiting = self._unmeasured.get(node)
+        if waiting is not None and task in waiting:
+            waiting[successor] = waiting.pop(task)
 
     def gone(self, node: str, task: str) -> None:
         waiting = self._unmeasured.get(node)
@@ -45,10 +60,19 @@ class Readings:
         self._unmeasured.pop(node, None)
         self.draws.pop(node, None)
 
+    def _mean(self) -> float | None:
+        """Of all functions that were measured."""
+        return sum(self._average.values()) / len(self._average) if self._average else None
+
     def _expect(self, node: str) -> None:
-        watts = self._watts.get(node)
-        if watts is not None:
-            self.draws[node] = watts + sum(self._unmeasured.get(node, {}).values())
+        measured = self._watts.get(node)
+        if measured is None:
+            return
+        watts, shares = measured, 0.0
+        for expected in self._unmeasured.get(node, {}).values():
+            watts += expected[0]
+            shares += expected[1]
+        self.draws[node] = watts + measured * shares
 
     def expected(self, node: str) -> float | None:
         """Measured watts and those of what was placed since; None if the node was never measured."""

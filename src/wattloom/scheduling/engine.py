@@ -239,8 +239,8 @@ class Engine(Placing):
         record.started = event.started
         record.reason = None
         record.stage = Stage.RUNNING if event.started else Stage.PLACED
-        if self._readings:
-            self.ledger.readings.placed(node.name, record.name, record.task.function)
+        if self._readings and record.outlook is not None:
+            self.ledger.will_draw(node, record, record.outlook)
 
     def _take_out(self, record: TaskRecord) -> None:
         """Out of the queue, off the node it was meant for, or whatever it waits for."""

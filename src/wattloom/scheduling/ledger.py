@@ -176,6 +176,12 @@ class Ledger:
         for function, draws in by_function.items():
             self.readings.averaged(function, sum(draws) / len(draws))
 
+    def will_draw(self, node: NodeState, record: TaskRecord, outlook: Outlook) -> None:
+        """It is about to run there, before a meter says so."""
+        forecast = outlook.watts if outlook.knows_power else None
+        share = record.shape.cpu / max(1, node.cls.cpu)
+        self.readings.placed(node.name, record.name, record.task.function, forecast, share)
+
     def used(self, function: str, machine: Machine, used: Used) -> bool:
         """Joules of calls that ended on a machine: True if forecasts change."""
         changed = self.intensities.learn(self.functions[function], machine, used)

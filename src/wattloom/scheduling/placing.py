@@ -251,7 +251,7 @@ class Placing:
         outlook = record.outlook
         assert outlook is not None
         if self._readings:
-            self.ledger.readings.placed(node.name, record.name, record.task.function)
+            self.ledger.will_draw(node, record, outlook)
         self._out.append(
             Place(
                 record.name,
@@ -330,8 +330,7 @@ class Placing:
         if successor is None:
             return False
         if self._readings:
-            self.ledger.readings.gone(record.node, record.name)
-            self.ledger.readings.placed(record.node, successor.name, successor.task.function)
+            self.ledger.readings.handed_on(record.node, record.name, successor.name)
         self.ledger.hand_over(record, successor)
         if leases.takes_more(lease, self.time):
             lane = self.queue.lanes.get(lease.shape.index)

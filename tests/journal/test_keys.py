@@ -104,5 +104,5 @@ def test_a_file_of_something_else_or_of_a_later_version_is_refused(tmp_path: Pat
         store.close()
         with closing(sqlite3.connect(path)) as connection:
             connection.execute(f"PRAGMA {pragma}")
-        with pytest.raises(problem, match="x.journal.keys"):
+        with pytest.raises(problem, match=r"x\.journal\.keys"):
             store.open(NOW, list)

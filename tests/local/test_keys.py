@@ -73,7 +73,13 @@ def effects(folder: Path) -> int:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["Order(7)", "Colour.RED", "{'a', 'b', 'c', 'd', 'e'}", "['abc', ''.join(['a', 'bc'][:len(sys.argv)])]", "lambda: 1"],
+    [
+        "Order(7)",
+        "Colour.RED",
+        "{'a', 'b', 'c', 'd', 'e'}",
+        "['abc', ''.join(['a', 'bc'][:len(sys.argv)])]",
+        "lambda: 1",
+    ],
 )
 def test_equal_arguments_are_the_same_call_after_a_restart(script: MakeScript, tmp_path: Path, arguments: str) -> None:
     """Pickles of equal values differ from process to process, and are not asked."""
@@ -216,7 +222,8 @@ def test_a_kill_between_the_keys_and_the_journal_neither_loses_nor_doubles(
 ) -> None:
     """The keys are written first. Killed in between, a claim is of a call that was never accepted, or a result of one
     that the journal takes for unfinished."""
-    here = script(f"""
+    here = script(
+        f"""
     from wattloom.local import keys
     if sys.argv[1] == "first":
         save = keys.Keys.save
@@ -227,7 +234,9 @@ def test_a_kill_between_the_keys_and_the_journal_neither_loses_nor_doubles(
                 os.kill(os.getpid(), 9)
 
         keys.Keys.save = save_and_die
-    """ + COPY)
+    """
+        + COPY
+    )
     assert here.start("first", 0, "once").wait(SOON_S) == -signal.SIGKILL
     assert effects(tmp_path) == (where == "finished")
     whose = "second" if where == "claimed" else "first"

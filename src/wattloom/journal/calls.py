@@ -54,7 +54,7 @@ class Unfinished(msgspec.Struct, frozen=True):
     attempt: int = 0
     """The last one; 0: it never had a place."""
     place: int = 0
-    """Its last `place` was the how-manieth of the run, counted from 1; 0: it never had one."""
+    """The number of its last placement; 0: it never had one."""
     share: int = 0
     """The `place` by which the share was taken that it was to run on: its own, or that of the first before it."""
     node: str = ""
@@ -63,6 +63,12 @@ class Unfinished(msgspec.Struct, frozen=True):
     """Whether that attempt was reported as started."""
     failures: int = 0
     """How often the function itself had failed before."""
+    losses: int = 0
+    """How often it was lost before by others' fault, in all runs."""
+    joules: float | None = None
+    """Of all attempts so far, in all runs; None: none are known."""
+    spread_j: float | None = None
+    provenance: str = ""
     cancelled: bool = False
     """Whether its owner did not want it any more: it is not to be run again."""
     call: Call | None = None

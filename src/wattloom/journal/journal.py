@@ -137,6 +137,8 @@ class Journal:
         self._pending.change(
             "UPDATE runs SET ended = ?, unfinished = ?, bytes = ? WHERE run = ?", ended, unfinished, self._written, run
         )
+        if not unfinished:
+            self._pending.change("DELETE FROM workers WHERE run = ?", run)
         self.commit()
         self.run = None
         self._lock.sign()
@@ -159,6 +161,14 @@ class Journal:
         """With the next commit: the present run answers for that run's unfinished tasks, and has their payloads."""
         self._pending.change("UPDATE runs SET taken_over = ? WHERE run = ?", self._current(), run)
         self._pending.change("DELETE FROM payloads WHERE id BETWEEN ? AND ?", *rows_of(run))
+        self._pending.change("DELETE FROM workers WHERE run = ?", run)
+
+    def workers_of(self, run: int) -> dict[str, int]:
+        """The progress files of a run that have to be in the spool, and the mark of each."""
+        try:
+            return recovery.workers_of(self._opened(), run)
+        except sqlite3.Error as problem:
+            raise errors.of_sqlite(self.path, problem) from problem
 
     # -- what is written ---------------------------------------------------------------------------------------------
 
@@ -173,6 +183,15 @@ class Journal:
         self._chunk += 1
         self._pending.payloads[self._chunk] = CALLS.encode(calls)
         return self._chunk
+
+    def worker_started(self, file: str, mark: int) -> None:
+        """From the next commit on there is such a progress file, as long as it is not said that the worker is gone: if
+        it cannot be found after a crash, nobody knows what its calls did."""
+        self._pending.change("INSERT OR REPLACE INTO workers VALUES (?, ?, ?)", self._current(), file, mark)
+
+    def worker_gone(self, file: str) -> None:
+        """From the next commit on its progress is not needed: what became of its calls is in the log."""
+        self._pending.change("DELETE FROM workers WHERE run = ? AND file = ?", self._current(), file)
 
     def forget(self, chunk: int) -> None:
         """Delete a chunk of payloads with the next commit."""

@@ -22,6 +22,8 @@ ENDED: Final = 2
 LIMIT: Final = 3
 REGISTERED: Final = 4
 SHARE: Final = 5
+OWN: Final = 6
+"""A number by which this file is known from all others, also from one of the same name."""
 WORDS: Final = 8
 """Of 64 bits each, so that one of them is never seen half-written."""
 NO_LIMIT: Final = 2**63 - 1
@@ -45,7 +47,7 @@ class Progress:
         """The fields themselves, for a worker to which even a method is too slow."""
 
     @classmethod
-    def create(cls, path: Path) -> "Progress":
+    def create(cls, path: Path, own: int = 0) -> "Progress":
         """A new file; the folder is made if need be. Raises a JournalError if there is no room for it, or the like."""
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -53,7 +55,7 @@ class Progress:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 # Written, not just made long: on a full disk this fails now, and not with SIGBUS when a word is set.
-                first = [MARK, 0, 0, NO_LIMIT, *([0] * (WORDS - 4))]
+                first = [MARK, 0, 0, NO_LIMIT, 0, 0, own, 0]
                 os.write(descriptor, b"".join(word.to_bytes(8, sys.byteorder) for word in first))
                 return cls(path, mmap.mmap(descriptor, WORDS * 8))
             finally:
@@ -122,6 +124,11 @@ class Progress:
     def share(self, place: int) -> None:
         self.words[SHARE] = place
 
+    @property
+    def own(self) -> int:
+        """What it was created with; 0: by an earlier version."""
+        return self.words[OWN]
+
     def take_back(self, above: int) -> int:
         """Keep the worker from beginning calls above this number. Returns the highest that has begun all the same, or
         `above`: those beyond are the parent's again, for certain. One up to it which the worker then reports as not
@@ -134,12 +141,6 @@ class Progress:
         if not (self.words[REGISTERED] and _membarrier(ON_REGISTERED_CORES)):
             time.sleep(LONG_S)
         return max(above, self.words[BEGUN])
-
-    def renew(self, path: Path) -> None:
-        """Begin from 0 under another name, while the worker does nothing."""
-        self.words[SHARE] = self.words[BEGUN] = self.words[ENDED] = 0
-        os.rename(self.path, path)
-        self.path = path
 
     def close(self) -> None:
         """The file stays."""

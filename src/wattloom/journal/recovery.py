@@ -47,6 +47,11 @@ def unfinished_of(connection: sqlite3.Connection, path: Path, run: int, boot: st
         raise errors.damaged(path, run, LOG, "?", f"has a task that cannot be read: {problem}") from problem
 
 
+def workers_of(connection: sqlite3.Connection, run: int) -> dict[str, int]:
+    """The progress files that have to be there, and their marks. Of a run of version 1: none."""
+    return dict(connection.execute("SELECT file, mark FROM workers WHERE run = ?", (run,)).fetchall())
+
+
 def _stories(connection: sqlite3.Connection, path: Path, run: int) -> Stories:
     stories = Stories(str(path))
     expected = rows_of(run)[0]
@@ -115,6 +120,10 @@ def _unfinished(
         node=story.node if story.on_node else "",
         started=story.on_node and story.started is not None,
         failures=story.failures,
+        losses=story.losses,
+        joules=story.joules,
+        spread_j=story.spread_j,
+        provenance=story.provenance,
         cancelled=story.cancelled,
         call=call,
         function=None if call is None else functions[call.function],

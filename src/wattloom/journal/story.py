@@ -12,6 +12,7 @@ import msgspec
 
 from wattloom.errors import LogError
 from wattloom.journal.size import Moment
+from wattloom.scheduling.events import Past
 from wattloom.scheduling.instructions import Outcome
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
@@ -21,26 +22,28 @@ INSTRUCTION: Final = b'{"instruction":"'
 FIRST_LINE: Final = 1
 """The header's number; lines are counted from there."""
 LONGEST_EXCERPT: Final = 60
+NOTHING_PAST: Final = Past()
 
 
 class Story:
     """One task, as far as it has come. Times are those of the log."""
 
     __slots__ = (
-        "attempt", "cancelled", "ended", "failures", "function", "joules", "line", "message", "node", "on_node",
-        "outcome", "place", "placed", "provenance", "seconds", "share", "spread_j", "started", "submitted", "task",
+        "attempt", "cancelled", "ended", "failures", "function", "joules", "line", "losses", "message", "node",
+        "on_node", "outcome", "place", "placed", "provenance", "seconds", "share", "spread_j", "started", "submitted",
+        "task",
     )  # fmt: skip
 
-    def __init__(self, task: str, function: str, submitted: float, line: bytes) -> None:
+    def __init__(self, task: str, function: str, submitted: float, line: bytes, past: Past) -> None:
         self.task = task
         self.function = function
-        self.submitted = submitted
+        self.submitted = submitted if past.submitted is None else past.submitted
         self.line = line
         """Its `task-submitted`, whole."""
-        self.attempt = 0
-        self.place = 0
-        """The how-manieth `place` of the run was its last; 0: none was."""
-        self.share = 0
+        self.attempt = past.attempts
+        self.place = past.place
+        """The number of its last `place`; 0: it had none."""
+        self.share = past.share
         """The `place` by which the share was taken on which it is to run: its own, or that of the first before it."""
         self.node = ""
         """Where it is, or was last."""
@@ -54,14 +57,15 @@ class Story:
         """None: it has not ended."""
         self.cancelled = False
         """Whether its end was asked for."""
-        self.failures = 0
+        self.failures = past.failures
+        self.losses = past.losses
         self.message = ""
         self.seconds: float | None = None
         """As the backend reported them."""
-        self.joules: float | None = None
+        self.joules: float | None = past.joules
         """Of all attempts."""
-        self.spread_j: float | None = None
-        self.provenance = ""
+        self.spread_j: float | None = past.spread_j
+        self.provenance = past.provenance
 
     def pay(self, joules: float, spread_j: float, provenance: str) -> None:
         """For one attempt. Spreads are added as they are, as for futures: errors of one meter go the same way."""
@@ -96,10 +100,13 @@ class _Named(msgspec.Struct, gc=False):
 
 class _Submitted(_Moment, gc=False):
     task: _Named
+    past: Past | None = None
 
 
-class _Found(_Submitted, gc=False):
+class _Found(_Submitted, gc=False, kw_only=True):
     node: str
+    attempt: int = 0
+    started: bool = True
 
 
 class _Defined(_Moment, gc=False):
@@ -144,6 +151,7 @@ class _Place(msgspec.Struct, gc=False):
     attempt: int
     node: str
     behind: str = ""
+    number: int = 0
 
 
 class _Conclude(msgspec.Struct, gc=False):
@@ -169,11 +177,12 @@ class Stories:
         """Of the last event."""
         self._functions: Final[dict[str, dict[str, Any]]] = {}
         self._places = 0
+        """The number of the last one: logs before version 4 have it not, and are counted."""
         self._unpaid: Final[dict[str, list[tuple[Story, float]]]] = {}
         """Short attempts that have ended, by node, with their CPU seconds: the next reading says what these cost."""
         self._events: Final[dict[bytes, _Taker]] = {
             b"task-submitted": self._submitted,
-            b"task-orphaned": self._submitted,
+            b"task-orphaned": self._orphaned,
             b"task-found": self._found,
             b"task-started": self._on(_OfTask, self._started),
             b"task-finished": self._on(_Finished, self._finished),
@@ -233,7 +242,13 @@ class Stories:
         event = _SUBMITTED.decode(line)
         self.time = event.time
         name = event.task.id
-        self.by_task[name] = self.open[name] = Story(name, event.task.function, event.time, line)
+        self.by_task[name] = self.open[name] = Story(
+            name, event.task.function, event.time, line, event.past or NOTHING_PAST
+        )
+
+    def _orphaned(self, line: bytes) -> None:
+        self._submitted(line)
+        self.open[_SUBMITTED.decode(line).task.id].losses += 1
 
     def _found(self, line: bytes) -> None:
         """It runs on a node already: also one that was never submitted here."""
@@ -242,8 +257,8 @@ class Stories:
             self._submitted(line)
         self.time = event.time
         story = self.open[event.task.id]
-        story.attempt, story.node = story.attempt + 1, event.node
-        story.on_node, story.placed, story.started = True, event.time, event.time
+        story.attempt, story.node = event.attempt or story.attempt + 1, event.node
+        story.on_node, story.placed, story.started = True, event.time, event.time if event.started else None
 
     def _started(self, event: _OfTask) -> None:
         if (story := self.open.get(event.task)) is not None:
@@ -258,6 +273,7 @@ class Stories:
     def _failed(self, event: _Failed) -> None:
         if (story := self.open.get(event.task)) is not None:
             story.failures += event.kind == "function"
+            story.losses += event.kind != "function"
             story.seconds = event.seconds
             story.message = event.message
             story.on_node = False
@@ -287,6 +303,7 @@ class Stories:
         for story in self.open.values():
             if story.on_node and story.node == event.node:
                 story.on_node = False
+                story.losses += 1
 
     def _function_defined(self, event: _Defined) -> None:
         self._functions[str(event.function.get("name", ""))] = event.function
@@ -302,12 +319,12 @@ class Stories:
     # -- instructions ------------------------------------------------------------------------------------------------
 
     def _place(self, instruction: _Place) -> None:
-        self._places += 1
+        self._places = number = instruction.number or self._places + 1
         if (story := self.open.get(instruction.task)) is not None:
-            story.attempt, story.node, story.place = instruction.attempt, instruction.node, self._places
+            story.attempt, story.node, story.place = instruction.attempt, instruction.node, number
             story.on_node, story.placed, story.started = True, self.time, None
             holder = self.open.get(instruction.behind)
-            story.share = self._places if holder is None else holder.share
+            story.share = number if holder is None else holder.share
 
     def _conclude(self, instruction: _Conclude) -> None:
         if (story := self.open.pop(instruction.task, None)) is not None:

@@ -25,12 +25,13 @@ ENDED_AT_ONCE: Final = -1
 class Books:
     """A run's engine, journal and payloads; and the next run's, when one has become long."""
 
-    def __init__(self, new_engine: Callable[[], Engine], journal: Journal, header: Header, began: float) -> None:
+    def __init__(self, new_engine: Callable[[int], Engine], journal: Journal, header: Header, began: float) -> None:
         self._new_engine: Final = new_engine
+        """With the number of placements that were made before it."""
         self._header: Final = header
         self._began: Final = began
         """Unix time at which the clock of all runs stands at 0."""
-        self.engine: Engine = new_engine()
+        self.engine: Engine = new_engine(0)
         self.journal: Final = journal
         self.run: int = journal.begin_run(header, began)
         self._records: list[object] = []
@@ -100,8 +101,9 @@ class Books:
         self.keep_learned()
         self.commit()
         self.journal.end_run(ended)
-        self.run = self.journal.begin_run(self._header, self._began)
-        self.engine = self._new_engine()
+        placed = self.engine.placed
+        self.run = self.journal.begin_run(msgspec.structs.replace(self._header, placed=placed), self._began)
+        self.engine = self._new_engine(placed)
 
     # -- functions -----------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ the dispatcher's; both are built on this. One thread alone.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import InvalidStateError
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, RUNNING
@@ -43,7 +44,7 @@ class Carrying:
         self._nodes: Final = nodes
         self._desk: Final = desk
         self._selector: Final = DefaultSelector()
-        self._workforce: Final = Workforce(nodes, books.journal.spool, books.run, initializer, self._selector)
+        self._workforce: Final = Workforce(nodes, books.journal, books.run, initializer, self._selector)
         self._keys: Final = keys
         self._jobs: Final[dict[str, Job]] = {}
         """Calls that the engine has."""
@@ -54,23 +55,43 @@ class Carrying:
         self._to_send: dict[int, WorkerProcess] = {}
         self._to_resolve: list[Job] = []
         self._after_commit: list[Callable[[], None]] = []
-        self._placed: int = 0
-        """Numbers placements as the journal does, so that after a crash a worker's progress tells which had begun."""
+        self._later: Final[deque[ev.AnyEvent]] = deque()
+        """What came up while instructions were carried out."""
+        self._carrying: bool = False
+        self._refusal: str = ""
+        """Why no worker could be started last."""
         self._waking: Final[list[tuple[float, str]]] = []
         self._look_at: float | None = None
         self._now: float = 0.0
         """Seconds since the run began, as this turn sees it."""
 
     def tell(self, event: ev.AnyEvent) -> None:
-        """Tell the engine, and do what it says. What it cannot believe is noted: no reason to give everything up."""
+        """Tell the engine, and do what it says; while instructions are carried out, when that is done: workers get
+        placements in the order in which they are written down."""
+        if self._carrying:
+            self._later.append(event)
+        elif instructions := self._heard(event):
+            self.carry_out(instructions)
+
+    def _heard(self, event: ev.AnyEvent) -> list[AnyInstruction]:
+        """What the engine says to it. What it cannot believe is noted: no reason to give everything up."""
         try:
-            instructions = self._books.tell(event)
+            return self._books.tell(event)
         except EventRefused as problem:
             LOG.error("the engine refused %s: %s", event, problem)
-            return
-        self.carry_out(instructions)
+            return []
 
     def carry_out(self, instructions: list[AnyInstruction]) -> None:
+        """All of them, then what follows from those that could not be."""
+        self._carrying = True
+        try:
+            self._carry_out(instructions)
+            while self._later:
+                self._carry_out(self._heard(self._later.popleft()))
+        finally:
+            self._carrying = False
+
+    def _carry_out(self, instructions: list[AnyInstruction]) -> None:
         for instruction in instructions:
             if isinstance(instruction, Place):
                 self._place(instruction)
@@ -92,8 +113,7 @@ class Carrying:
 
     def _place(self, place: Place) -> None:
         job = self._jobs[place.task]
-        self._placed += 1
-        job.number = self._placed
+        job.number = place.number
         job.started = False
         job.error = None
         job.cpu_s = None
@@ -103,9 +123,10 @@ class Carrying:
             worker, job.share = holder.worker, holder.share
         else:
             worker, job.share = self._worker_for(place), job.number
-        if worker is None:
-            return
         job.worker = worker
+        if worker is None:
+            self._later.append(self._not_placed(place))
+            return
         worker.outbox.append(job)
         self._to_send[worker.number] = worker
         if self._desk is not None and worker.pid not in self._metered:
@@ -117,9 +138,12 @@ class Carrying:
         try:
             return self._workforce.take(place.node)
         except (OSError, WattloomError) as problem:
-            message = clean(f"no worker can be started: {problem}")
-            self.tell(ev.InstructionFailed(self._now, "place", place.task, place.attempt, place.node, message))
+            self._refusal = clean(f"no worker can be started: {problem}")
             return None
+
+    def _not_placed(self, place: Place) -> ev.AnyEvent:
+        """No worker was started for it, or for the one it stands behind."""
+        return ev.InstructionFailed(self._now, "place", place.task, place.attempt, place.node, self._refusal)
 
     def _conclude(self, conclude: Conclude) -> None:
         job = self._jobs.pop(conclude.task)

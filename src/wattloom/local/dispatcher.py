@@ -140,12 +140,17 @@ class Dispatcher(Hearing):
     def _go_on(self, job: Job, then: Next, killed: str = "") -> None:
         """With a call that has a key. `killed`: it had begun, and this became of it."""
         if then == "make":
-            task = job.task
-            self._accept(job, ev.TaskOrphaned(self._now, task, killed) if killed else ev.TaskSubmitted(self._now, task))
+            self._accept(job, self._arrival(job, killed))
         elif then == "ready":
             self._to_resolve.append(job)
         elif then == "follow":
             del self._unresolved[job.task.id]  # another's end is this one's
+
+    def _arrival(self, job: Job, killed: str = "") -> ev.AnyEvent:
+        """`killed`: as above."""
+        if killed:
+            return ev.TaskOrphaned(self._now, job.task, killed, job.past)
+        return ev.TaskSubmitted(self._now, job.task, job.past)
 
     def settle_keys(self, _: None) -> None:
         """What earlier programs were about to do with keys, and have not."""
@@ -183,10 +188,8 @@ class Dispatcher(Hearing):
             if job.key:
                 begun = bool(message)
                 self._go_on(job, self._keys.recover(job, begun, self._now, self.unix(self._now)), message)
-            elif message:
-                self._accept(job, ev.TaskOrphaned(self._now, job.task, message))
             else:
-                self._accept(job, ev.TaskSubmitted(self._now, job.task))
+                self._accept(job, self._arrival(job, message))
         for task in found.cancelled:
             self.cancel(task)
         for run in found.runs:
@@ -364,8 +367,7 @@ class Dispatcher(Hearing):
         if metering or self._books.has_news or self._to_resolve or self._after_commit or any(self._purging()):
             return
         self._books.turn_over(self.unix(self._now))
-        self._workforce.turn_over(self._books.run)
-        self._placed = 0
+        self._workforce.turn_over()
         self._waking.clear()
         self._join()
         for function in list(self._functions.values()):

@@ -110,7 +110,7 @@ class Executor(BaseExecutor):
         self._journal: Final = _journal(journal if journal is not None else settings.journal, settings)
         try:
             header = Header(VERSION, spec, "local", lease=lease)
-            books = Books(lambda: Engine(new_policy(), lease), self._journal, header, time.time())
+            books = Books(lambda placed: Engine(new_policy(), lease, placed), self._journal, header, time.time())
             keys = _keys(self._journal, journal if journal is not None else settings.journal, settings)
             self._prefix: Final = f"{books.run}-"
             self._spool: Final = self._journal.spool

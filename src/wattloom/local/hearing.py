@@ -162,6 +162,7 @@ class Hearing(Carrying):
         for job in jobs:
             if job.number <= begun:
                 self._lost(job, how, now)
+        self._books.journal.worker_gone(worker.progress.path.name)
         self._after_commit.append(lambda: self._workforce.forget(worker))  # till then it says what had begun
 
     def _was_stillborn(self, how: str) -> None:

@@ -6,6 +6,7 @@ Owns the record. Everything else about a task is the engine's to know.
 from typing import TYPE_CHECKING, Any, Final
 
 from wattloom.local.future import TaskFuture
+from wattloom.scheduling.events import Past
 from wattloom.workload.task import Task
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ class Job:
     """One call, as the dispatcher holds it."""
 
     __slots__ = (
-        "args", "attempt", "blob", "chunk", "cpu", "cpu_s", "digest", "error", "function", "future",
-        "key", "mark", "number", "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
+        "args", "attempt", "blob", "chunk", "cpu", "cpu_s", "digest", "error", "function", "future", "key", "mark",
+        "number", "past", "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
     )  # fmt: skip
 
     def __init__(self, task: Task, future: TaskFuture, digest: str, blob: bytes, args: bytes, spool: str) -> None:
@@ -34,6 +35,8 @@ class Job:
         self.mark: bytes = b""
         """Of its arguments, if it has a key and they can be compared; else empty."""
         self.timeout: float | None = None
+        self.past: Past | None = None
+        """What earlier runs have seen of it."""
         self.cpu: float = 1.0
         """Cores it keeps busy."""
         self.cpu_s: float | None = None

@@ -19,8 +19,8 @@ from typing import Final
 import msgspec
 
 from wattloom.interpreter import own_environment, own_module
+from wattloom.journal.journal import Journal
 from wattloom.journal.progress import NO_LIMIT, Progress
-from wattloom.journal.spool import Spool
 from wattloom.local import frames
 from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.job import Job
@@ -31,7 +31,7 @@ READ_AT_ONCE: Final = 1 << 18
 ENCODE: Final = msgspec.msgpack.Encoder().encode
 ENDS: Final = msgspec.msgpack.Decoder(list[EndFrame])
 WORKER: Final = "worker"
-"""How the names of progress files begin; then come the run and the worker's number."""
+"""How the names of progress files begin; then come the run in which the program began and the worker's number."""
 MOST_FUNCTIONS: Final = 64
 """Functions that a worker keeps: those sent by value may be large, and new ones without end."""
 MOST_NUMBERED: Final = 4096
@@ -92,11 +92,12 @@ class Workforce:
     """All workers, by node."""
 
     def __init__(
-        self, nodes: list[LocalNode], spool: Spool, run: int, initializer: bytes, selector: DefaultSelector
+        self, nodes: list[LocalNode], journal: Journal, run: int, initializer: bytes, selector: DefaultSelector
     ) -> None:
-        self._run: int = run
+        self._run: Final = run
         self._nodes: Final = {node.name: node for node in nodes}
-        self._spool: Final = spool
+        self._journal: Final = journal
+        self._spool: Final = journal.spool
         self._initializer: Final = initializer
         self._selector: Final = selector
         self._free: Final[dict[str, list[WorkerProcess]]] = {node.name: [] for node in nodes}
@@ -135,23 +136,17 @@ class Workforce:
     def _start(self, node: LocalNode) -> WorkerProcess:
         self._started += 1
         number = self._started
-        progress = Progress.create(self._spool.path(f"{WORKER}-{self._run}-{number}"))
-        ours, theirs = socket.socketpair()
-        theirs = socket.socket(fileno=_above_standard(theirs.detach()))
-        process = subprocess.Popen(
-            own_module("wattloom.local.worker", str(theirs.fileno()), str(self._lifeline[0])),
-            stdin=subprocess.DEVNULL,
-            stdout=_standard(sys.__stdout__),
-            stderr=_standard(sys.__stderr__),
-            pass_fds=(theirs.fileno(), self._lifeline[0]),
-            start_new_session=True,
-            env=own_environment(),
-        )
-        theirs.close()
-        ours.setblocking(False)
-        worker = WorkerProcess(number, node.name, process, ours, progress)
+        own = int.from_bytes(os.urandom(7))
+        progress = Progress.create(self._spool.path(f"{WORKER}-{self._run}-{number}"), own)
+        try:
+            worker = self._process(number, node, progress)
+        except BaseException:
+            progress.close()
+            progress.path.unlink(missing_ok=True)
+            raise
+        self._journal.worker_started(progress.path.name, own)
         self.workers[number] = worker
-        self._selector.register(ours, EVENT_READ, worker)
+        self._selector.register(worker.channel, EVENT_READ, worker)
         self._selector.register(worker.life, EVENT_READ, worker.life)
         self.by_life[worker.life] = worker
         folder = _folder()
@@ -168,6 +163,34 @@ class Workforce:
         )
         self._write(worker, frames.frame(frames.HELLO, ENCODE(hello)))
         return worker
+
+    def _process(self, number: int, node: LocalNode, progress: Progress) -> WorkerProcess:
+        """The process itself. If it cannot be had, nothing is left of it."""
+        ours, theirs = socket.socketpair()
+        theirs = socket.socket(fileno=_above_standard(theirs.detach()))
+        try:
+            process = subprocess.Popen(
+                own_module("wattloom.local.worker", str(theirs.fileno()), str(self._lifeline[0])),
+                stdin=subprocess.DEVNULL,
+                stdout=_standard(sys.__stdout__),
+                stderr=_standard(sys.__stderr__),
+                pass_fds=(theirs.fileno(), self._lifeline[0]),
+                start_new_session=True,
+                env=own_environment(),
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        try:
+            return WorkerProcess(number, node.name, process, ours, progress)
+        except BaseException:
+            ours.close()
+            process.kill()
+            process.wait()
+            raise
 
     # -- talking -------------------------------------------------------------------------------------------------------
 
@@ -292,11 +315,10 @@ class Workforce:
         worker.progress.close()
         worker.progress.path.unlink(missing_ok=True)
 
-    def turn_over(self, run: int) -> None:
-        """Another run has begun, and placements are counted anew. Nobody works on anything."""
-        self._run = run
+    def turn_over(self) -> None:
+        """Another run has begun, with the same workers."""
         for worker in self.workers.values():
-            worker.progress.renew(self._spool.path(f"{WORKER}-{run}-{worker.number}"))
+            self._journal.worker_started(worker.progress.path.name, worker.progress.own)
 
     def let_go(self) -> None:
         """In a forked child: whatever keeps the parent's workers alive is not ours to keep."""

@@ -27,8 +27,8 @@ from wattloom.workload.task_problem import task_problem
 class Engine(Placing):
     """Decisions without I/O."""
 
-    def __init__(self, policy: Policy, lease: LeaseTerms | None = None) -> None:
-        super().__init__(policy, lease)
+    def __init__(self, policy: Policy, lease: LeaseTerms | None = None, placed: int = 0) -> None:
+        super().__init__(policy, lease, placed)
         self._handlers: Final = {
             ev.MachineDefined: self._machine_defined,
             ev.FunctionDefined: self._function_defined,
@@ -210,7 +210,7 @@ class Engine(Placing):
     # -- one task's story --------------------------------------------------------------------------------------------
 
     def _task_submitted(self, event: ev.TaskSubmitted) -> None:
-        record = self._accept(event.task)
+        record = self._accept(event.task, event.past)
         if record.task.after:
             self._hold_back(record)
         else:
@@ -218,7 +218,7 @@ class Engine(Placing):
 
     def _task_orphaned(self, event: ev.TaskOrphaned) -> None:
         """It had a place, so what it came after has finished; and it may have run to its end."""
-        self._lost(self._accept(event.task), event.message)
+        self._lost(self._accept(event.task, event.past), event.message)
 
     def _task_found(self, event: ev.TaskFound) -> None:
         """It is where it is: nobody is asked."""
@@ -227,7 +227,7 @@ class Engine(Placing):
             raise EventRefused("attempt", f"must not be negative, not {event.attempt}")
         record = self.ledger.tasks.get(event.task.id)
         if record is None:
-            record = self._accept(event.task, found=True)
+            record = self._accept(event.task, event.past, found=True)
         elif record.started or record.stage in (Stage.BEHIND, Stage.CANCELLING):
             raise EventRefused("task", f"{record.name} is on {record.node} already")
         else:
@@ -264,9 +264,11 @@ class Engine(Placing):
             raise EventRefused("task", f"{event.task} is leaving already")
         self.ledger.leaving(record)
 
-    def _accept(self, task: Task, found: bool = False) -> TaskRecord:
+    def _accept(self, task: Task, past: ev.Past | None, found: bool = False) -> TaskRecord:
         ledger = self.ledger
         _refuse(task_problem(task), "task")
+        if past is not None:
+            _refuse(past.problem(self.time), "past")
         if task.function not in ledger.functions:
             raise EventRefused("task.function", f"{task.function} was not defined")
         name = task.id
@@ -283,6 +285,10 @@ class Engine(Placing):
                 self._unwatched.pop(shape.index, None)
         ledger.arrivals += 1
         record = TaskRecord(task, ledger.shape_of(task), self.time, ledger.arrivals)
+        if past is not None:
+            record.attempt, record.failures, record.losses = past.attempts, past.failures, past.losses
+            if past.submitted is not None:
+                record.submitted = past.submitted
         record.shape.live += 1
         ledger.tasks[name] = record
         return record

@@ -3,7 +3,7 @@
 Owns the events and their names in the log. A new kind of event or field raises `log.VERSION`.
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -11,8 +11,12 @@ from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.energy.used import Used
+from wattloom.scheduling.timers import LATEST_S
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
+
+MOST_COUNTED: Final = 2**53
+"""Beyond it a count is no whole number to everybody who reads JSON."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, tag_field="event", omit_defaults=True, forbid_unknown_fields=True):
@@ -65,8 +69,39 @@ class CapChanged(Event, frozen=True, tag="cap-changed"):
     watts: float | None
 
 
+class Past(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """What earlier runs have seen of a task that did not end in them."""
+
+    attempts: int = 0
+    failures: int = 0
+    """By the function's own fault."""
+    losses: int = 0
+    """By others': of its worker, its node or the whole program."""
+    submitted: float | None = None
+    """When, by this log's clock; None: it counts from now on."""
+    joules: float | None = None
+    """Of all attempts so far; None: none are known."""
+    spread_j: float | None = None
+    provenance: str = ""
+    place: int = 0
+    """The number of its last placement; 0: it has no place."""
+    share: int = 0
+    """The placement by which the share was taken that it runs on, or will."""
+
+    def problem(self, now: float) -> tuple[str, str] | None:
+        """The first field that cannot be true, and why."""
+        for field in ("attempts", "failures", "losses", "place", "share"):
+            value: int = getattr(self, field)
+            if not 0 <= value <= MOST_COUNTED:
+                return field, f"must be a count, not {value}"
+        if self.submitted is not None and not -LATEST_S <= self.submitted <= now:
+            return "submitted", f"must not be after {now}, not {self.submitted}"
+        return None
+
+
 class TaskSubmitted(Event, frozen=True, tag="task-submitted"):
     task: Task
+    past: Past | None = None
 
 
 class TaskOrphaned(Event, frozen=True, tag="task-orphaned"):
@@ -74,6 +109,7 @@ class TaskOrphaned(Event, frozen=True, tag="task-orphaned"):
 
     task: Task
     message: str = ""
+    past: Past | None = None
 
 
 class TaskFound(Event, frozen=True, tag="task-found"):
@@ -88,6 +124,7 @@ class TaskFound(Event, frozen=True, tag="task-found"):
     """Which attempt this is; 0: the next one."""
     started: bool = True
     """False: it has its place, and nobody has heard yet that it began."""
+    past: Past | None = None
 
 
 class TaskLeaving(Event, frozen=True, tag="task-leaving"):

@@ -37,6 +37,8 @@ class Place(Instruction, frozen=True, tag="place"):
     behind: str = ""
     """Not at once: when this task, which has the share, and those placed behind it before are done. No decision of its
     own was made: the forecast is that of the task which the share was given to."""
+    number: int = 0
+    """The how-manieth placement this is, counted from 1, over all runs of a program. 0: logs before version 4."""
 
 
 class Evict(Instruction, frozen=True, tag="evict"):

@@ -24,6 +24,8 @@ READABLE = (1, 2, 3, 4)
 """Earlier versions had fewer kinds of records and fields, and no other ones."""
 FORMER_DEFAULTS = {"marginal-energy": {"tdp": "false", "guarantee": "1"}}
 """Up to version 3: what options of a policy were where they were not written."""
+FIRST_NUMBERED = 4
+"""From this version on placements have their number in the log."""
 SUBMITTED = b'{"event":"task-submitted"'
 """How the line of every task begins."""
 LINES_AT_ONCE = 512
@@ -41,6 +43,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scenario: str = ""
     lease: LeaseTerms | None = None
     """On which terms tasks followed each other without a decision of their own; None: they did not."""
+    placed: int = 0
+    """Placements in earlier logs of the same program: those here are numbered from there on."""
 
 
 class _Format(msgspec.Struct):

@@ -40,8 +40,10 @@ ROOM: Final = (
 class Placing:
     """The queue, the ledger and what is done with them; no events."""
 
-    def __init__(self, policy: Policy, lease: LeaseTerms | None = None) -> None:
+    def __init__(self, policy: Policy, lease: LeaseTerms | None = None, placed: int = 0) -> None:
         self.policy: Final = policy
+        self.placed: int = placed
+        """Placements so far: each has a number."""
         self.leases: Final = Leases(lease)
         self._leasing: Final = lease is not None
         self.ledger: Final = Ledger(policy.terms)
@@ -252,6 +254,7 @@ class Placing:
         assert outlook is not None
         if self._readings:
             self.ledger.will_draw(node, record, outlook)
+        self.placed += 1
         self._out.append(
             Place(
                 record.name,
@@ -262,6 +265,8 @@ class Placing:
                 self.ledger.terms.guarantee,
                 record.devices,
                 outlook.forecast,
+                "",
+                self.placed,
             )
         )
 
@@ -307,6 +312,7 @@ class Placing:
         record.reason = None
         record.ask_at = 0.0
         record.by_choice = False
+        self.placed += 1
         self._out.append(
             Place(
                 record.name,
@@ -316,7 +322,9 @@ class Placing:
                 None,
                 self.ledger.terms.guarantee,
                 lease.holder.devices,
-                behind=lease.holder.name,
+                None,
+                lease.holder.name,
+                self.placed,
             )
         )
 

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
+
 from wattloom.cluster.node import Node
 from wattloom.errors import EventRefused, LogError
 from wattloom.policies.fifo import Fifo
@@ -15,7 +17,7 @@ from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Place
-from wattloom.scheduling.log import Log
+from wattloom.scheduling.log import FIRST_NUMBERED, Log
 from wattloom.workload.task import Task
 
 Progress = Callable[[int, int], None]
@@ -31,7 +33,8 @@ class Fold:
     def __init__(self, log: Log, policy: Policy | None, progress: Progress | None = None) -> None:
         """Without a policy the engine is asked nothing: the records are all there is."""
         self.log: Final = log
-        self.engine: Final = Engine(policy or Fifo(), log.header.lease)
+        self.engine: Final = Engine(policy or Fifo(), log.header.lease, log.header.placed)
+        self._numbered: Final = log.header.wattloom_log >= FIRST_NUMBERED
         self.same: bool = policy is not None
         """Whether all instructions so far are those the engine gives."""
         self.given_up_at: int | None = None if policy is not None else 1
@@ -85,12 +88,18 @@ class Fold:
         self._expected.clear()
         if self.given_up_at is None:
             try:
-                self._expected.extend(self.engine.handle(event))
+                self._expected.extend(self._as_written(self.engine.handle(event)))
             except EventRefused as problem:
                 if self.same:
                     raise self.wrong(f"cannot be replayed: at {event.time} s, {problem}") from problem
                 self.given_up_at = self.line
         self._ended += isinstance(event, ev.TaskFinished)
+
+    def _as_written(self, instructions: list[AnyInstruction]) -> list[AnyInstruction]:
+        """As the log's version writes them."""
+        if self._numbered:
+            return instructions
+        return [msgspec.structs.replace(each, number=0) if isinstance(each, Place) else each for each in instructions]
 
     def _instruction(self, instruction: AnyInstruction) -> None:
         if self.begin is None:

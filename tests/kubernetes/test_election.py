@@ -144,7 +144,7 @@ def test_clocks_that_disagree_by_hours_do_not_matter(
             monkeypatch.setattr("wattloom.kubernetes.election._now", lambda: "1999-01-01T00:00:00.000000Z")
             async with _replicas(api, fresh_namespace, "b", clock=skewed, **LONG) as (second,):
                 for _ in range(4):  # in all far longer than the lease lasts
-                    seen = second.election._lease
+                    seen = second.election._seen
                     await eventually_so(partial(_is_another, second, seen))
                     assert first.leading
                     assert not second.leading
@@ -154,7 +154,29 @@ def test_clocks_that_disagree_by_hours_do_not_matter(
 
 
 def _is_another(replica: Replica, seen: object) -> bool:
-    return replica.election._lease != seen
+    return replica.election._seen != seen
+
+
+def test_a_lease_whose_metadata_alone_is_touched_is_a_dead_leaders(
+    control_plane: ControlPlane, fresh_namespace: str
+) -> None:
+    """Labels and annotations are written by anybody: they are no sign of life."""
+
+    async def live() -> None:
+        now = 1000.0
+        async with client(control_plane) as api:
+            dead = Election(api, "dead", namespace=fresh_namespace, clock=lambda: now)
+            standby = Election(api, "standby", namespace=fresh_namespace, clock=lambda: now)
+            assert await dead._try()
+            for second in range(9):
+                touch = {"metadata": {"annotations": {"example.com/touched": str(second)}}}
+                await api.patch(LEASES, touch, "wattloom-scheduler", fresh_namespace)
+                assert not await standby._try()
+                now += 1.0
+            now += 1.5
+            assert await standby._try()
+
+    event_loop.run(live())
 
 
 def test_a_process_that_was_stopped_knows_at_once_that_it_no_longer_leads(

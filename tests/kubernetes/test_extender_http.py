@@ -131,7 +131,9 @@ def test_a_question_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch)
     run(work)
 
 
-def test_half_a_question_is_not_waited_for_and_callers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_question_is_not_waited_for_and_the_one_who_never_asked_leaves_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(extender_http, "HALF_S", 0.2)
     monkeypatch.setattr(extender_http, "SWEEP_S", 0.1)
     monkeypatch.setattr(extender_http, "MOST_CALLERS", 2)
@@ -139,16 +141,16 @@ def test_half_a_question_is_not_waited_for_and_callers_are_limited(monkeypatch: 
     async def work() -> None:
         async with serving() as server:
             pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3)]
-            assert await asyncio.wait_for(pairs[2][0].read(), 20) == b""
-            pairs[0][1].write(question()[:-3])
-            pairs[1][1].write(question())
-            assert b"200 OK" in await asyncio.wait_for(pairs[1][0].readline(), 20)
-            await pairs[1][0].readuntil(b"}")
             assert await asyncio.wait_for(pairs[0][0].read(), 20) == b""
-            pairs[1][1].write(question())  # idle ones stay
-            assert b"200 OK" in await asyncio.wait_for(pairs[1][0].readline(), 20)
-            pairs.append(await asyncio.open_connection("127.0.0.1", server.port))
-            assert await asyncio.wait_for(pairs[3][0].read(), 20) == b""  # but none that never asked
+            pairs[1][1].write(question()[:-3])
+            pairs[2][1].write(question())
+            assert b"200 OK" in await asyncio.wait_for(pairs[2][0].readline(), 20)
+            await pairs[2][0].readuntil(b"}")
+            assert await asyncio.wait_for(pairs[1][0].read(), 20) == b""
+            pairs += [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+            assert await asyncio.wait_for(pairs[3][0].read(), 20) == b""
+            pairs[2][1].write(question())  # who has asked before stays
+            assert b"200 OK" in await asyncio.wait_for(pairs[2][0].readline(), 20)
             for _, writer in pairs:
                 writer.close()
 
@@ -182,7 +184,7 @@ def test_who_may_not_ask_is_refused_before_he_has_sent_the_question() -> None:
             async with asyncio.timeout(20):
                 assert b"401" in await reader.readline()
             (caller,) = server.callers
-            assert not caller._parts  # nothing of it is kept
+            assert not caller._body  # nothing of it is kept
             writer.write(whole[500_000:])
             async with asyncio.timeout(20):
                 assert b"token is needed" in await reader.read()

@@ -29,6 +29,9 @@ from wattloom.cli.options import LOG_FILE, WATTS, Finite, policy_names
 @click.option("--token-file", type=LOG_FILE, metavar="F", help=f"Only callers with this token{TOKEN_FILE}.")
 @click.option("--http", default="127.0.0.1:10264", show_default=True, metavar="HOST:PORT", help="Health; empty: none.")
 @click.option(
+    "--probes", default="", metavar="HOST:PORT", help="Health and readiness alone, for everybody. Left out: none."
+)
+@click.option(
     "--assume",
     type=Finite(0.0, 3600.0),
     default=30.0,
@@ -63,6 +66,7 @@ def extender(
     client_ca: Path | None,
     token_file: Path | None,
     http: str,
+    probes: str,
     assume: float,
     publish_watts: bool,
     weight: int,
@@ -119,6 +123,7 @@ def extender(
         policy=policy,
         listen=listen,
         http=http,
+        probes=probes,
         keep=kept(keep),
         cap_w=cap,
         assume_s=assume,

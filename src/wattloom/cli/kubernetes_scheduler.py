@@ -47,6 +47,9 @@ from wattloom.cli.options import COUNT, LOG_FILE, SECONDS, Finite, policy_names
     help="Write wattloom.dev/milliwatts on nodes.",
 )
 @click.option("--http", default="127.0.0.1:10262", show_default=True, metavar="HOST:PORT", help="Empty: none.")
+@click.option(
+    "--probes", default="", metavar="HOST:PORT", help="Health and readiness alone, for everybody. Left out: none."
+)
 @click.option("--token-file", type=LOG_FILE, metavar="F", help=f"A token by which others may ask{TOKEN_FILE}.")
 @click.option(
     "--log",
@@ -80,6 +83,7 @@ def scheduler(
     first_answer: float,
     publish_watts: bool,
     http: str,
+    probes: str,
     token_file: Path | None,
     log: Path | None,
     log_size: int,
@@ -91,8 +95,9 @@ def scheduler(
     It filters nodes as kube-scheduler does, the policy chooses among them, and an event on each pod says why it went
     where it went. Pods that ask for something it does not know wait, with an event that names the field.
 
-    /healthz, /readyz, /metrics and /why answer at --http: to this machine (and `kubectl port-forward`) all of them, to
-    others the first two, and the rest to whoever brings the token.
+    /healthz, /readyz, /metrics and /why answer at --http: all of them to programs of this machine (and `kubectl
+    port-forward`) where that is an address of loopback, as it is by default. On any other address only the first two
+    are for everybody, the rest for whoever brings the token. --probes is a second address with the first two alone.
 
     \b
     Examples:
@@ -126,6 +131,7 @@ def scheduler(
         first_answer_s=first_answer,
         publish_watts=publish_watts,
         http=http,
+        probes=probes,
         token=token_in(token_file) if token_file is not None else "",
         log=log,
         log_size=log_size << 20,

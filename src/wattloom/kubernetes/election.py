@@ -83,7 +83,7 @@ class Election:
         self._fault = ""
         """Why the lease cannot be asked for now."""
         self._clock = clock
-        self._lease: Lease | None = None
+        self._seen: _Spec | None = None
         self._seen_at = 0.0
         self._until = 0.0
         self._told = False
@@ -188,8 +188,9 @@ class Election:
         return True
 
     def _observe(self, lease: Lease) -> None:
-        if self._lease != lease:
-            self._lease, self._seen_at = lease, self._clock()
+        # Only the holder writes the spec; metadata may be touched by anybody, and says nothing of his life.
+        if self._seen != lease.spec:
+            self._seen, self._seen_at = lease.spec, self._clock()
         self.holder = lease.spec.holder_identity or ""
 
     def _free(self, lease: Lease) -> bool:

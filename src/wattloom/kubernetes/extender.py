@@ -47,6 +47,8 @@ class Options(msgspec.Struct, frozen=True):
     listen: str = LISTEN
     http: str = HTTP
     """Health and metrics; empty: none."""
+    probes: str = ""
+    """Where health and readiness alone are answered, to everybody. Empty: only at `http`."""
     keep: int = 1
     """Nodes that the filter answers with at most; ALL: every one that watts allow."""
     cap_w: float | None = None
@@ -97,6 +99,7 @@ class Extender:
         self.web: Final = (
             WebServer(options.http, pages.open, pages.pages, token=options.token) if options.http else None
         )
+        self.probes: Final = WebServer(options.probes, pages.open, {}, field="probes") if options.probes else None
         self._asked_at = -BUSY_S
         self._cap_told = False
         self._over: Final = asyncio.Event()
@@ -106,14 +109,14 @@ class Extender:
         try:
             async with self.api:
                 await self.server.start()
-                if self.web is not None:
-                    await self.web.start()
+                for server in filter(None, (self.web, self.probes)):
+                    await server.start()
                 LOG.info("answers kube-scheduler at port %d, by %s", self.server.port, self.options.policy)
                 await self._live()
         finally:
             await self.server.stop()
-            if self.web is not None:
-                await self.web.stop()
+            for server in filter(None, (self.web, self.probes)):
+                await server.stop()
             self.deciding.stop()
         if self._problem is not None:
             raise self._problem

@@ -5,11 +5,11 @@ Owns parsing, limits and who may ask. Knows neither pods nor nodes: a verb is a 
 
 import asyncio
 import hmac
+import logging
 import ssl
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from functools import partial
-from ipaddress import ip_address
 from time import monotonic, perf_counter
 from typing import Final, Protocol, cast
 
@@ -17,7 +17,9 @@ import httptools
 import msgspec
 
 from wattloom.errors import InputError
-from wattloom.kubernetes.health import SHORTEST_TOKEN, cannot_listen, parse_address
+from wattloom.kubernetes.health import SHORTEST_TOKEN, cannot_listen, is_loopback, parse_address
+
+LOG: Final = logging.getLogger(__name__)
 
 
 class Verb(Protocol):
@@ -30,6 +32,7 @@ MOMENT_S: Final = 0.02
 MOST_BODY: Final = 64 << 20
 """Bytes: a pod, and the names of far more nodes than a cluster has."""
 MOST_HEAD: Final = 65_536
+"""Bytes: of a head, and of anything else that is neither a head nor content, as ends of chunked questions."""
 MOST_CALLERS: Final = 256
 HALF_S: Final = 30.0
 """A question that is not whole after so long is not waited for."""
@@ -56,7 +59,7 @@ class ExtenderServer:
         if token and len(token) < SHORTEST_TOKEN:
             raise InputError("token", f"must have at least {SHORTEST_TOKEN} characters")
         knows_callers = encryption is not None and encryption.verify_mode is ssl.CERT_REQUIRED
-        if not (_is_loopback(self._host) or token or knows_callers):
+        if not (is_loopback(self._host) or token or knows_callers):
             raise InputError("listen", f"{address} is open to other machines: give --client-ca with TLS, or a token")
         self.verbs: Final = {f"/{name}".encode(): verb for name, verb in verbs.items()}
         self.observe: Final = observe
@@ -70,7 +73,12 @@ class ExtenderServer:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: _Caller(self), self._host, self._port, ssl=self._encryption, backlog=128
+                lambda: _Caller(self),
+                self._host,
+                self._port,
+                ssl=self._encryption,
+                ssl_handshake_timeout=HALF_S if self._encryption is not None else None,
+                backlog=128,
             )
         except OSError as problem:
             raise cannot_listen("listen", self._host, self._port, problem) from None
@@ -113,8 +121,12 @@ class ExtenderServer:
             await asyncio.sleep(SWEEP_S)
             now = monotonic()
             for caller in tuple(self.callers):
-                if now - caller.since > (HALF_S if caller.half else IDLE_S):
-                    caller.end()
+                caller.look(now)
+
+    def make_room(self, newcomer: "_Caller") -> None:
+        """Whoever never asked anything, and keeps a place for longest, leaves for whoever comes."""
+        if len(self.callers) > MOST_CALLERS:
+            min(self.callers - {newcomer}, key=lambda each: (each.known, each.since)).abort()
 
 
 class _Caller(asyncio.Protocol):
@@ -122,55 +134,86 @@ class _Caller(asyncio.Protocol):
 
     def __init__(self, server: ExtenderServer) -> None:
         self.since = monotonic()
-        """When it last began or ended a question."""
-        self.half = True
+        """When it last began or ended a question, or was told the last word."""
+        self.known = False
+        """Whether it has asked something before that it may ask."""
+        self._half = True
         """Whether a question is awaited: the first one, or the rest of one."""
         self._server = server
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
         self._url = b""
         self._authorization = b""
+        self._quiet = 0
+        """Bytes since the parser last knew what to do with them: it keeps a line until it is whole."""
         self._head = 0
         self._size = 0
-        self._parts: list[bytes] = []
+        self._body = bytearray()
         self._waits = False
         """Whether a question is being looked at a second time."""
         self._turned_away = False
         """Whether it may not ask: what else it sends is thrown away."""
+        self._reads = True
+        """Whether it takes its answers."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
         self._server.callers.add(self)
-        if len(self._server.callers) > MOST_CALLERS:
-            self.end()
+        self._server.make_room(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.callers.discard(self)
 
     def end(self) -> None:
-        self._transport.close()
+        if not self._transport.is_closing():
+            self.since = monotonic()
+            self._transport.close()
 
     def abort(self) -> None:
+        self._server.callers.discard(self)
         self._transport.abort()
 
+    def look(self, now: float) -> None:
+        """Whoever keeps us waiting for too long is left; at once, if not even the last word is taken."""
+        waited_s = now - self.since
+        if waited_s > HALF_S and (self._transport.is_closing() or not self._reads):
+            self.abort()
+        elif waited_s > (HALF_S if self._half else IDLE_S):
+            self.end()
+
+    def pause_writing(self) -> None:
+        """It does not read: nothing more is taken from it until it does."""
+        self._reads = False
+        self.since = monotonic()
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._reads = True
+        self.since = monotonic()
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
     def data_received(self, data: bytes) -> None:
+        self._quiet += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._refuse(b"400 Bad Request", "nothing but HTTP/1.1 is spoken here")
         except httptools.HttpParserError as error:
             self._refuse(b"400 Bad Request", f"this is no HTTP: {error}")
+        if self._quiet > MOST_HEAD:
+            self._refuse(b"431 Request Header Fields Too Large", "the head is too long")
 
     # -- what the parser calls ---------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._waits:  # nobody who waits for answers asks again meanwhile
+        if self._waits or not self._reads:  # nobody who waits for answers, or takes them, asks again meanwhile
             self.end()
-        self.half = True
+        self._half = True
         self.since = monotonic()
         self._url = self._authorization = b""
         self._head = self._size = 0
-        self._parts = []
+        self._body = bytearray()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -180,22 +223,27 @@ class _Caller(asyncio.Protocol):
         self._limit_head(len(name) + len(value))
         if name.lower() == b"authorization":
             self._authorization = value
+        elif name.lower() == b"content-length" and value.isdigit() and int(value[:20]) > MOST_BODY:
+            self._refuse(b"413 Content Too Large", "the question is too long")
 
     def on_headers_complete(self) -> None:
         """Nothing is kept of what somebody sends who may not ask. He is heard out, else he would not read why."""
+        self._quiet = 0
         if not self._transport.is_closing() and not self._server.may(self._authorization):
             self._turned_away = True
             self._say_last(b"401 Unauthorized", "a token is needed: https://wattloom:TOKEN@HOST:PORT")
 
     def on_body(self, body: bytes) -> None:
+        self._quiet = 0
         self._size += len(body)
         if self._size > MOST_BODY:
             self._refuse(b"413 Content Too Large", "the question is too long")
         elif not self._turned_away:
-            self._parts.append(body)
+            self._body += body
 
     def on_message_complete(self) -> None:
-        self.half = False
+        self._half = False
+        self._quiet = 0
         if self._turned_away:
             self.end()
         if self._transport.is_closing():
@@ -207,12 +255,17 @@ class _Caller(asyncio.Protocol):
         elif self._parser.get_method() != b"POST":
             self._send(b"405 Method Not Allowed", _problem("questions are sent by POST"))
         else:
-            self._answer(verb, self._parts[0] if len(self._parts) == 1 else b"".join(self._parts), last=False)
+            self._answer(verb, bytes(self._body), last=False)
 
     def _answer(self, verb: Verb, body: bytes, *, last: bool) -> None:
         begun = perf_counter()
         self._waits = False
-        answer = verb(body, last)
+        try:
+            answer = verb(body, last)
+        except Exception:
+            LOG.exception("a question could not be answered")
+            self._refuse(b"500 Internal Server Error", "this could not be worked out: the extender's log says why")
+            return
         if answer is not None:
             self._server.observe(perf_counter() - begun)
             self._send(OK, answer)
@@ -240,21 +293,16 @@ class _Caller(asyncio.Protocol):
             return
         keep = self._parser.should_keep_alive()
         self._transport.write(HEAD % (status, len(body), b"" if keep else b"Connection: close\r\n") + body)
-        self._parts = []
-        self.since = monotonic()
+        self._body = bytearray()
+        self.known = True
+        if self._reads:
+            self.since = monotonic()
         if not keep:
             self.end()
 
 
 def _problem(words: str) -> bytes:
     return msgspec.json.encode({"Error": f"wattloom: {words}"})
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def server_encryption(certificate: str, key: str, client_ca: str = "") -> ssl.SSLContext:

@@ -42,6 +42,8 @@ class Options(msgspec.Struct, frozen=True):
     """Write `wattloom.dev/milliwatts` on nodes, while this replica leads."""
     http: str = DEFAULT
     """Empty: no web server."""
+    probes: str = ""
+    """Where health and readiness alone are answered, to everybody. Empty: only at `http`."""
     token: str = ""
     first_answer_s: float = 20.0
     """How long the API server may take for its first answer."""

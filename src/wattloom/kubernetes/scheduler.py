@@ -117,7 +117,11 @@ class Scheduler:
             per_second=options.pods_per_second,
         )
         self.election: Final = self._election(target) if options.leader_elect else None
-        self.server: Final = self._server() if options.http else None
+        answering = Answering(self)
+        self.server: Final = (
+            WebServer(options.http, answering.open, answering.pages, token=options.token) if options.http else None
+        )
+        self.probes: Final = WebServer(options.probes, answering.open, {}, field="probes") if options.probes else None
         self.deciding_now = False
         """Whether this replica leads and has read everything."""
         self._over: Final = asyncio.Event()
@@ -129,12 +133,12 @@ class Scheduler:
         try:
             async with self.api:
                 await reach(self.api, self.options.first_answer_s)
-                if self.server is not None:
-                    await self.server.start()
+                for server in filter(None, (self.server, self.probes)):
+                    await server.start()
                 await self._live()
         finally:
-            if self.server is not None:
-                await self.server.stop()
+            for server in filter(None, (self.server, self.probes)):
+                await server.stop()
             self.deciding.stop()
             if self.log is not None:
                 self.log.close()
@@ -205,10 +209,6 @@ class Scheduler:
         options = self.options
         assert options.log is not None
         return DecisionLog(options.log, usable_spec(options.policy), cluster, most=options.log_size)
-
-    def _server(self) -> WebServer:
-        answering = Answering(self)
-        return WebServer(self.options.http, answering.open, answering.pages, token=self.options.token)
 
     def _end(self, problem: WattloomError) -> None:
         if self._problem is None:

@@ -1,13 +1,17 @@
 """The exporter: an HTTP server that shows the latest snapshot to Prometheus.
 
-Owns the server and its pages: `/metrics`, `/healthz`, and `/` which names them. Works out nothing. Who may ask is
-`address`'s rule.
+Owns the server, its pages (`/metrics`, `/healthz`, and `/` which names them) and how long a caller may keep it
+waiting. Works out nothing. Who may ask is `address`'s rule.
 """
 
 import socket
+import ssl
+from contextlib import suppress
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedReader, RawIOBase
 from socketserver import TCPServer
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Lock, Thread
 from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,7 +25,11 @@ from wattloom.monitoring.watch import Watch
 from wattloom.monitoring.watching import INTERVAL_S, Watcher
 
 PATIENCE_S: Final = 10.0
-"""A caller that is slower is left."""
+"""For a whole request, and for the caller to take the answer: one that is slower is left."""
+MOST_HEAD: Final = 16_384
+"""Bytes of a request."""
+LEAVING_S: Final = 1.0
+"""Who was told to leave has done so by then, unless the machine is very busy."""
 MOST_CALLERS: Final = 32
 LATE: Final = 10.0
 """Intervals without a look after which something is wrong."""
@@ -103,11 +111,56 @@ class Exporter:
         return (200, "text/html; charset=utf-8", PAGE) if path == "/" else (404, TEXT, b"there is /metrics\n")
 
 
+class _HeadTooLong(Exception):
+    """More was sent than a request can have."""
+
+
+class _Received(RawIOBase):
+    """What a caller sends: so many bytes, and for so long, until `begin` is called for the next request."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._until, self._left = 0.0, 0
+
+    def begin(self) -> None:
+        self._until, self._left = monotonic() + PATIENCE_S, MOST_HEAD
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._left <= 0:
+            raise _HeadTooLong
+        if (left_s := self._until - monotonic()) <= 0.0:
+            raise TimeoutError
+        self._connection.settimeout(left_s)
+        size = self._connection.recv_into(memoryview(buffer)[: self._left])
+        self._left -= size
+        return size
+
+
 class _Handler(BaseHTTPRequestHandler):
-    timeout = PATIENCE_S
     server_version = "wattloom"
     sys_version = ""
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # so that also what is no HTTP is answered with a status
+    server: "_Server"
+
+    def setup(self) -> None:
+        super().setup()
+        self._received = _Received(self.connection)
+        self.rfile = BufferedReader(self._received)
+        self.connection.settimeout(PATIENCE_S)
+        if isinstance(self.connection, ssl.SSLSocket):
+            self.connection.do_handshake()
+
+    def handle_one_request(self) -> None:
+        self._received.begin()
+        try:
+            super().handle_one_request()
+        except _HeadTooLong:
+            self.request_version, self.requestline, self.command = self.protocol_version, "", ""
+            self.send_error(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def do_GET(self) -> None:
         self._reply(with_body=True)
@@ -116,15 +169,26 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(with_body=False)
 
     def _reply(self, with_body: bool) -> None:
-        exporter: Exporter = self.server.exporter  # type: ignore[attr-defined]
-        status, kind, body = exporter.answer(
-            urlsplit(self.path).path, self.headers.get("Authorization"), self.headers.get("Accept", "")
+        try:
+            path = urlsplit(self.path).path
+        except ValueError:
+            self.send_error(HTTPStatus.BAD_REQUEST)
+            return
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.close_connection = True  # nobody reads it, and it is no request of its own
+        self.server.waits_for(self.connection, False)
+        status, kind, body = self.server.exporter.answer(
+            path, self.headers.get("Authorization"), self.headers.get("Accept", "")
         )
+        self.server.waits_for(self.connection, True)
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         if status == 401:
             self.send_header("WWW-Authenticate", "Bearer")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.connection.settimeout(PATIENCE_S)
         self.end_headers()
         if with_body:
             self.wfile.write(body)
@@ -141,6 +205,9 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int]) -> None:
         self._places: Final = BoundedSemaphore(MOST_CALLERS)
+        self._slow: Final[dict[socket.socket, None]] = {}
+        """Whoever keeps us waiting, for a request or to take the answer; the longest first."""
+        self._changing: Final = Lock()
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
@@ -148,16 +215,36 @@ class _Server(ThreadingHTTPServer):
         TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """One thread for each caller; who comes when all are busy is turned away, token or not."""
-        if self._places.acquire(blocking=False):
+        """One thread for each caller. Where all places are taken, the slowest leaves for whoever comes: so a probe,
+        which asks at once, always gets in."""
+        if self._places.acquire(blocking=False) or (self._send_one_away() and self._places.acquire(timeout=LEAVING_S)):
+            self.waits_for(request, True)
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
+
+    def waits_for(self, caller: socket.socket, now: bool) -> None:
+        """Whether it is the caller's turn to go on."""
+        with self._changing:
+            self._slow.pop(caller, None)
+            if now:
+                self._slow[caller] = None
+
+    def _send_one_away(self) -> bool:
+        with self._changing:
+            slowest = next(iter(self._slow), None)
+            if slowest is None:
+                return False
+            del self._slow[slowest]
+            with suppress(OSError):
+                socket.socket.shutdown(slowest, socket.SHUT_RDWR)
+        return True
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.waits_for(request, False)
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

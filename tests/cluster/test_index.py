@@ -3,9 +3,10 @@
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from tests.engine.absurd import at_most
 
 from wattloom.cluster import index as index_module
-from wattloom.cluster.index import Index, Rank
+from wattloom.cluster.index import Index, Rank, rank_of
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.site import Site
@@ -139,3 +140,99 @@ def test_numbers_of_nodes_that_have_gone_are_given_out_again() -> None:
             index.remove(index.nodes[f"n{number - 3:05d}"])
         assert index.sites()[0].first() == min(index.nodes)
     assert len(index.roll.at) < 2_000
+
+
+ABSURD = [
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    -0.0,
+    5e-324,
+    1.79e308,
+    -1.79e308,
+    10**400,
+    -(10**400),
+    2**63,
+    True,
+]
+
+
+def absurd(site: Site) -> Rank | None:
+    """Every number that a policy may come up with, whatever it means by it."""
+    number = ABSURD[(site.demand // 1_000 + 3 * site.cls.index) % len(ABSURD)]
+    other = ABSURD[(site.demand // 1_000 + site.mode) % len(ABSURD)]
+    return (number, other) if site.mode != Mode.HELD else None
+
+
+@given(MOVES, st.integers(0, 2**12 - 1))
+def test_whatever_the_ranks_are_every_search_comes_to_its_end(moves: list[tuple[str, int]], nodes: int) -> None:
+    index = Index()
+    index.noting = True
+    for what, number in moves:
+        move(index, what, number)
+    index.roll.settle()
+    with at_most(10):
+        searches_end(index, nodes)
+
+
+def searches_end(index: Index, nodes: int) -> None:
+    ranking = index.rank_by(0, absurd)
+    ranked = {site: rank_of(absurd(site)) for site in index.sites()}
+    order = sorted((*rank, site.first()) for site, rank in ranked.items() if rank is not None)
+    best = ranking.best()
+    assert (None if best is None else best.first()) == (order[0][2] if order else None)
+    asked: list[Site] = []
+
+    def never(site: Site) -> bool:
+        asked.append(site)
+        return False
+
+    assert ranking.best_where(never) is None
+    assert len(asked) == len(set(asked)) == len(order)
+    among = [(*rank, name) for site, rank in ranked.items() if rank and (name := site.first_of(nodes)) is not None]
+    found = ranking.best_among(nodes)
+    assert (None if found is None else found.first_of(nodes)) == (min(among)[2] if among else None)
+    assert ranking.best() is best
+
+
+def test_a_search_that_is_cut_off_forgets_no_site() -> None:
+    index = Index()
+    for number in range(4):
+        move(index, "add", number)
+    ranking = index.rank_by(0, cost)
+    before = ranking.best()
+
+    def fail(site: Site) -> bool:
+        raise RuntimeError("in the middle of it")
+
+    with pytest.raises(RuntimeError):
+        ranking.best_where(fail)
+    assert ranking.best() is before
+    with pytest.raises(RuntimeError):
+        ranking.best_among(15, fail)
+    assert ranking.best() is before
+    assert len(ranking.heap) == len(index.sites())
+
+
+def test_a_policy_that_fails_while_the_index_is_trimmed_is_asked_anew() -> None:
+    """Trimming comes in the middle of a change: nothing may fail there."""
+    angry = False
+
+    def moody(site: Site) -> Rank | None:
+        if angry:
+            raise RuntimeError("not today")
+        return cost(site)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_module, "FRESH_LIMIT", 3)
+        index = Index()
+        move(index, "add", 0)
+        index.rank_by(0, moody)
+        angry = True
+        for number in range(1, 9):
+            move(index, "add", number)
+            move(index, "take", number)
+        assert 0 not in index.rankings
+        angry = False
+        best = index.rank_by(0, moody).best()
+        assert (None if best is None else best.first()) == brute_force(index)

@@ -1,7 +1,9 @@
 """Idle nodes sleep, sleeping nodes are woken for tasks, and both can fail."""
 
+import msgspec
 import pytest
 
+from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode, NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.policies.protocol import Policy, View
@@ -11,6 +13,9 @@ from wattloom.scheduling.state import Stage
 from wattloom.testing.builders import LINEAR, SLEEPER, node, requirements
 from wattloom.testing.harness import Harness, places
 from wattloom.testing.odd_policies import Lingering, Moody
+from wattloom.units import GIB
+from wattloom.workload.requirements import Requirements
+from wattloom.workload.where import Taint
 
 WHOLE = requirements(4.0)
 
@@ -114,6 +119,61 @@ def test_when_waking_fails_what_was_assigned_there_is_free_for_others() -> None:
     h.submit("u", needs=WHOLE)
     assert h.wake_failed("a")[-1] == Wake("a")
     assert h.where("u") == "a"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cpu": 1.0},
+        {"memory": 0},
+        {"closed": True},
+        {"cap_w": 55.0},
+        {"taints": (Taint("spot"),)},
+        {"labels": {}},
+        {"devices": {}},
+        {"resources": {}},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_a_node_that_becomes_another_one_while_it_wakes_is_not_given_what_it_can_no_longer_hold(
+    changes: dict[str, object],
+) -> None:
+    whole = Node("a", "sleeper", labels={"zone": "a"}, devices={"gpu": 1}, resources={"pods": 1}, asleep=True)
+    needs = Requirements(4.0, GIB, labels=(("zone", "a"),), devices=(("gpu", 1.0),), resources=(("pods", 1),))
+    h = Harness().machine(SLEEPER)
+    h.join(whole, SLEEPER)
+    assert h.submit("t", needs=needs) == [Wake("a")]
+    h.change(msgspec.structs.replace(whole, **changes))
+    assert h.stage("t") == Stage.QUEUED
+    assert h.awake("a") == []
+    h.change(whole)
+    assert h.where("t") == "a"
+    h.replay()
+
+
+def test_who_still_fits_on_a_node_that_shrinks_while_it_wakes_keeps_his_place() -> None:
+    """First come, first served; and what only looks different is no reason to ask anybody again."""
+    h = Harness().node("a", SLEEPER, asleep=True)
+    for name in ("t", "u", "v"):
+        h.submit(name)
+    assert h.change(node("a", SLEEPER, labels={"zone": "b"})) == []
+    assert [h.stage(name) for name in "tuv"] == [Stage.ASSIGNED] * 3
+    h.change(node("a", SLEEPER, cpu=2.0))
+    assert [h.stage(name) for name in "tuv"] == [Stage.ASSIGNED, Stage.ASSIGNED, Stage.QUEUED]
+    assert places(h.awake("a")) == [("t", "a"), ("u", "a")]
+    assert [h.attempt(name) for name in "tuv"] == [1, 1, 1]
+
+
+def test_a_cap_that_falls_while_a_node_wakes_holds_for_what_it_wakes_for() -> None:
+    h = Harness().node("a", SLEEPER, asleep=True)
+    for name in ("t", "u", "v"):
+        h.submit(name)
+    h.cap(50.0)
+    assert [h.stage(name) for name in "tuv"] == [Stage.ASSIGNED] * 3
+    h.cap(45.0)
+    assert h.stage("v") == Stage.QUEUED
+    h.awake("a")
+    assert h.engine.ledger.index.microwatts <= 45_000_000
 
 
 def test_when_sleeping_fails_the_node_is_awake_and_tried_again_later() -> None:

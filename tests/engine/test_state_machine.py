@@ -16,6 +16,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.engine.absurd import FRACTIONS, WHOLE, at_most, numbers, with_number
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode
@@ -28,9 +29,9 @@ from wattloom.scheduling.instructions import AnyInstruction, Sleep
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.state import ON_A_NODE, Stage
 from wattloom.testing import builders
-from wattloom.testing.builders import MACHINES, machine, variant
+from wattloom.testing.builders import MACHINES, SLEEPER, machine, variant
 from wattloom.testing.harness import Harness, nodes_fingerprint
-from wattloom.testing.odd_policies import Hesitant, Lingering, Moody
+from wattloom.testing.odd_policies import Absurd, Hesitant, Lingering, Moody, Sleepless
 from wattloom.units import GIB
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Taint, Toleration, Where
@@ -38,6 +39,7 @@ from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread,
 STEPS = st.sampled_from([0.0, 0.0, 0.0, 0.5, 2.0, 7.0, 31.0, 61.0, 400.0])
 PICK = st.integers(0, 50)
 NODE_NAMES = st.sampled_from([f"n{number}" for number in range(6)])
+ABSURD = st.one_of(st.sampled_from([*FRACTIONS, *WHOLE]), st.floats(), st.integers())
 WEB = (Expression("app", "In", ("web",)),)
 RULES = st.sampled_from(
     [
@@ -137,10 +139,20 @@ class EngineMachine(RuleBasedStateMachine):
             assert self.h.engine.ledger.index.microwatts <= cap
         return instructions
 
-    def maybe(self, event: ev.AnyEvent) -> None:
+    def maybe(self, event: ev.AnyEvent) -> bool:
         """Tell it something that may be false: refused, and nothing changes, or taken."""
         with suppress(EventRefused):
             self.tell(event)
+            return True
+        return False
+
+    def mangled(self, event: ev.AnyEvent, pick: int, number: float) -> ev.AnyEvent:
+        """The same event with a number in it that nobody means."""
+        there = [(path, whole) for path, whole in numbers(event) if path != ("time",)]
+        path, whole = there[pick % len(there)]
+        fits = not whole or isinstance(number, int)
+        mangled: ev.AnyEvent = with_number(event, path, number if fits else WHOLE[pick % len(WHOLE)])
+        return mangled
 
     def later(self, step: float) -> float:
         self.h.time += step
@@ -341,6 +353,49 @@ class EngineMachine(RuleBasedStateMachine):
             if not any(isinstance(each, Sleep) for each in instructions):
                 assert nodes_fingerprint(self.h.engine) == before
 
+    # -- numbers that nobody means -----------------------------------------------------------------------------------
+
+    @rule(name=NODE_NAMES, pick=PICK, extra=PICK, joins=st.booleans(), where=PICK, number=ABSURD)
+    def absurd_node(self, name: str, pick: int, extra: int, joins: bool, where: int, number: float) -> None:
+        there = msgspec.structs.replace(self.draw_node(name, pick, extra, joins), cpu=4.0, memory=GIB, cap_w=45.0)
+        event = ev.NodeJoined(self.h.time, there) if joins else ev.NodeChanged(self.h.time, there)
+        self.maybe(self.mangled(event, where, number))
+
+    @rule(name=NODE_NAMES, where=PICK, number=ABSURD, asleep=st.booleans())
+    def absurd_machine(self, name: str, where: int, number: float, asleep: bool) -> None:
+        profile = msgspec.structs.replace(SLEEPER, name=f"odd-{name}", tdp_w=70.0)
+        if self.maybe(self.mangled(ev.MachineDefined(self.h.time, profile), where, number)):
+            self.maybe(ev.NodeJoined(self.h.time, Node(name, profile.name, asleep=asleep)))
+
+    @rule(where=PICK, number=ABSURD)
+    def absurd_function(self, where: int, number: float) -> None:
+        function = builders.function("g", builders.requirements(1.0, GIB), seconds={"linear": 3.0, "convex": 4.0})
+        self.maybe(self.mangled(ev.FunctionDefined(self.h.time, function), where, number))
+
+    @rule(needs=NEEDS, where=PICK, number=ABSURD)
+    def absurd_task(self, needs: Requirements | None, where: int, number: float) -> None:
+        task = builders.task(f"t{len(self.accepted)}", "f", needs, deadline_s=50.0, defer_s=5.0, idempotent=True)
+        event = self.mangled(ev.TaskSubmitted(self.h.time, msgspec.structs.replace(task, size=5)), where, number)
+        if self.maybe(event):
+            self.accepted.append(task.id)
+
+    @rule(pick=PICK, number=ABSURD, size=st.booleans())
+    def absurd_run(self, pick: int, number: float, size: bool) -> None:
+        task = self.some_task(pick, Stage.PLACED, Stage.RUNNING)
+        if task is not None:
+            self.maybe(ev.TaskFinished(self.h.time, task, self.h.attempt(task), number, 1.0 if size else number))
+
+    @rule(name=NODE_NAMES, where=PICK, number=ABSURD, what=st.integers(0, 3))
+    def absurd_figures(self, name: str, where: int, number: float, what: int) -> None:
+        used, time = Used(2, 8.0, 32.5, 60.0, 1800.5, 2, 8.0), self.h.time
+        told: list[ev.AnyEvent] = [
+            ev.CapChanged(time, 90.0),
+            ev.ReadingArrived(time, name, 30.0, {"t0": 5.0}),
+            ev.UsageArrived(time, name, 4.0, 100.0, 50.0, 10.0, functions={"f": used}),
+            ev.FunctionLearned(time, "f", "smt", used),
+        ]
+        self.maybe(self.mangled(told[what], where, number))
+
     # -- what is not true ----------------------------------------------------------------------------------------------
 
     @rule(pick=PICK, attempt=st.integers(0, 3), what=st.integers(0, 7))
@@ -427,6 +482,7 @@ class EngineMachine(RuleBasedStateMachine):
                 big = builders.node(name, profile, labels={"zone": zone}, devices={"gpu": 4})
                 big = msgspec.structs.replace(big, own={"host": name}, resources={"pods": 100})
                 h.tell(ev.NodeJoined(h.time, big))
+        self.give_up_what_will_never_be()
         for _ in range(400):
             if not h.engine.ledger.tasks:
                 break
@@ -436,6 +492,17 @@ class EngineMachine(RuleBasedStateMachine):
         self.every_task_is_here_or_has_ended_once()
         assert h.engine.ledger.view.queued == 0
         h.replay()
+
+    def give_up_what_will_never_be(self) -> None:
+        """Tasks that want more than there is, and those that want to wait for years."""
+        h = self.h
+        ledger = h.engine.ledger
+        for name, record in list(ledger.tasks.items()):
+            if name not in ledger.tasks or record.stage not in (Stage.QUEUED, Stage.HELD_BACK, Stage.BACKING_OFF):
+                continue
+            too_much = all(ledger.outlooks.never(record.shape, site) is not None for site in ledger.index.sites())
+            if too_much or record.task.defer_s > 1e3:
+                h.cancel(name)
 
     def carry_out(self) -> None:
         """Be a backend that works."""
@@ -466,19 +533,35 @@ class WithMoody(EngineMachine):
     new_policy = Moody
 
 
+class WithAbsurd(EngineMachine):
+    new_policy = Absurd
+
+
+class WithLeastJoules(EngineMachine):
+    """The policy that works with most figures."""
+
+    new_policy = Sleepless
+
+
 class EightyPercent(EngineMachine):
     @staticmethod
     def new_policy() -> Policy:
         return MarginalEnergy(tdp=True, guarantee=0.8)
 
 
-@pytest.mark.parametrize("machine", [EngineMachine, WithLingering, WithHesitant, WithLeases, WithMoody, EightyPercent])
+MACHINES_UNDER_TEST = [
+    EngineMachine, WithLingering, WithHesitant, WithLeases, WithMoody, WithAbsurd, WithLeastJoules, EightyPercent,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", MACHINES_UNDER_TEST)
 def test_whatever_it_is_told_the_engine_keeps_its_promises(
     machine: type[EngineMachine],
 ) -> None:
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
+    with at_most(1_200):
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=80, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+            ),
+        )

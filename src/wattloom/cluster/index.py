@@ -6,6 +6,7 @@ with the sites that have got nodes since it was last asked, so a decision touche
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Final
 
 from wattloom.cluster.machine import Machine
@@ -16,7 +17,7 @@ from wattloom.cluster.site import NodeState, Site
 from wattloom.workload.shape import Shape
 
 Rank = tuple[float, float]
-"""Cost, then the policy's second key; the node's name decides what is left."""
+"""Cost, then the policy's second key; the node's name decides what is left. Never NaN: see `rank_of`."""
 Entry = tuple[float, float, int, Site]
 SiteKey = tuple[int, int, int, int, DeviceUse, int, ResourceUse]
 
@@ -58,6 +59,7 @@ class Index:
     def add(self, node: Node, machine: Machine) -> NodeState:
         cls = self._class_for(node, machine)
         state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE, node.own)
+        self._site_of(state)
         self.nodes[node.name] = state
         state.number = self.roll.add(node.name)
         self.roster += 1
@@ -69,9 +71,9 @@ class Index:
     def reclassify(self, state: NodeState, node: Node, machine: Machine) -> None:
         """The node has become one of another class. Call `place` when what is taken is in that class's order."""
         old = state.cls
+        cls = self._class_for(node, machine)
         self._resize(old, -1)
         self._count_own(state, -1)
-        cls = self._class_for(node, machine)
         if (cls.labels, cls.taints, node.own) != (old.labels, old.taints, state.own):
             self.roster += 1
         state.cls = cls
@@ -165,14 +167,16 @@ class Index:
 
     def place(self, state: NodeState) -> None:
         """Put the node in the site its present use belongs to."""
-        cls = state.cls
-        key = (cls.index, state.demand, state.allocated, state.memory, state.devices, int(state.mode), state.resources)
-        site = self._sites.get(key)
-        if site is None:
-            site = self._new_site(key, cls, state.mode)
+        site = self._site_of(state)
         self._count_awake(state.site, -1)
         self._count_awake(site, 1)
         self._move(state, state.site, site)
+
+    def _site_of(self, state: NodeState) -> Site:
+        cls = state.cls
+        key = (cls.index, state.demand, state.allocated, state.memory, state.devices, int(state.mode), state.resources)
+        site = self._sites.get(key)
+        return site if site is not None else self._new_site(key, cls, state.mode)
 
     def _count_awake(self, site: Site | None, by: int) -> None:
         if site is not None and site.mode.is_awake:
@@ -207,7 +211,7 @@ class Index:
         """Every site that has nodes."""
         return list(self._alive.values())
 
-    def rank_by(self, key: int, evaluate: Callable[[Site], Rank | None]) -> "Ranking":
+    def rank_by(self, key: int, evaluate: Callable[[Site], object]) -> "Ranking":
         """A new ranking, kept under this key until what it was made from changes."""
         ranking = Ranking(self, evaluate)
         self.rankings[key] = ranking
@@ -233,9 +237,12 @@ class Index:
 
     def _trim(self) -> None:
         """Shorten what only grows: the list of fresh sites, and the empty sites."""
-        for ranking in self.rankings.values():
-            ranking.catch_up()
-            ranking.read = 0
+        for shape, ranking in list(self.rankings.items()):
+            try:
+                ranking.catch_up()
+                ranking.read = 0
+            except (Exception, SystemExit):  # other people's code, and this is no time to fail: it is asked anew
+                del self.rankings[shape]
         self.fresh.clear()
         empty = [key for key, site in self._sites.items() if not site.count]
         if len(empty) > EMPTY_LIMIT:
@@ -250,7 +257,7 @@ class Index:
 class Ranking:
     """Sites in the order of their rank for one kind of task. Ranks do not change while a site lives."""
 
-    def __init__(self, index: Index, evaluate: Callable[[Site], Rank | None]) -> None:
+    def __init__(self, index: Index, evaluate: Callable[[Site], object]) -> None:
         self.index: Final = index
         self.evaluate: Final = evaluate
         self.heap: list[Entry] = []
@@ -292,15 +299,17 @@ class Ranking:
             self._take_back(-1)
         aside: list[Entry] = []
         found: Site | None = None
-        while self.heap and found is None:
-            equals = self._take_equals()
-            aside += equals
-            for entry in sorted(equals, key=_by_first_name):
-                if accept(entry[3]):
-                    found = entry[3]
-                    break
-        for entry in aside:
-            heappush(self.heap, entry)
+        try:
+            while self.heap and found is None:
+                equals = self._take_equals()
+                aside += equals
+                for entry in sorted(equals, key=_by_first_name):
+                    if accept(entry[3]):
+                        found = entry[3]
+                        break
+        finally:
+            for entry in aside:
+                heappush(self.heap, entry)
         return found
 
     def best_among(self, nodes: int, accept: Callable[[Site], bool] | None = None) -> Site | None:
@@ -313,17 +322,20 @@ class Ranking:
         kept: list[Entry] = []
         found: Site | None = None
         first = ""
-        while self.heap and found is None:
-            for entry in self._take_equals():
-                name = entry[3].first_of(nodes)
-                if name is None:
-                    self.aside[entry[2]] = entry
-                    continue
-                kept.append(entry)
-                if (found is None or name < first) and (accept is None or accept(entry[3])):
-                    found, first = entry[3], name
-        for entry in kept:
-            heappush(self.heap, entry)
+        try:
+            while self.heap and found is None:
+                equals = self._take_equals()
+                kept += equals
+                for entry in equals:
+                    name = entry[3].first_of(nodes)
+                    if name is None:
+                        self.aside[entry[2]] = entry
+                    elif (found is None or name < first) and (accept is None or accept(entry[3])):
+                        found, first = entry[3], name
+        finally:
+            for entry in kept:
+                if entry[2] not in self.aside:
+                    heappush(self.heap, entry)
         return found
 
     def _take_back(self, nodes: int) -> None:
@@ -339,21 +351,23 @@ class Ranking:
                 heappush(self.heap, entry)
 
     def _take_equals(self) -> list[Entry]:
-        """Take out the entries of the lowest rank; empty sites are dropped for good."""
-        top = self.heap[0]
+        """Take out the entries of the lowest rank, one at least; empty sites are dropped for good."""
+        top = heappop(self.heap)
         equals: list[Entry] = []
-        while self.heap and _equal(top, self.heap[0]):
-            entry = heappop(self.heap)
+        entry = top
+        while True:
             if entry[3].count:
                 equals.append(entry)
             else:
                 self.present.discard(entry[2])
-        return equals
+            if not self.heap or not _equal(top, self.heap[0]):
+                return equals
+            entry = heappop(self.heap)
 
     def rank(self, site: Site) -> Rank | None:
         """What `evaluate` said of this site."""
         if site.serial not in self.ranks:
-            self.ranks[site.serial] = self.evaluate(site)
+            self.ranks[site.serial] = rank_of(self.evaluate(site))
         return self.ranks[site.serial]
 
     def catch_up(self) -> None:
@@ -391,6 +405,25 @@ class Ranking:
             if entry[3].first() < first.first():
                 first = entry[3]
         return first
+
+
+def rank_of(said: object) -> Rank | None:
+    """A policy's word on a site as a rank: what is not a number comes last, what cannot be one is an error."""
+    if said is None:
+        return None
+    if not isinstance(said, tuple) or len(said) != 2:
+        raise TypeError(f"a rank is a cost and a second key, not {said!r}")
+    return _key(said[0]), _key(said[1])
+
+
+def _key(said: object) -> float:
+    if not isinstance(said, (float, int)):
+        raise TypeError(f"a rank is made of numbers, not {said!r}")
+    try:
+        number = float(said)
+    except OverflowError:  # a whole number that no float can hold
+        return inf if said > 0 else -inf
+    return number if number == number else inf
 
 
 def _equal(a: Entry, b: Entry) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.bounds import MOST_CORES, MOST_COUNT, MOST_WATTS
 from wattloom.workload.where import Taint
 
 MOST_DEVICES: Final = 10_000
@@ -40,18 +41,18 @@ class Node(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         """The first wrong field and what is wrong with it."""
         if not self.name:
             return "name", "must not be empty"
-        if self.cpu is not None and not 0.0 < self.cpu < 1e6:
-            return "cpu", f"must be positive, not {self.cpu}"
-        if self.memory is not None and self.memory < 0:
-            return "memory", "must not be negative"
+        if self.cpu is not None and not 0.0 < self.cpu <= MOST_CORES:
+            return "cpu", f"must be positive, at most {MOST_CORES} cores, not {self.cpu}"
+        if self.memory is not None and not 0 <= self.memory <= MOST_COUNT:
+            return "memory", f"must not be negative, at most {MOST_COUNT} bytes, not {self.memory}"
         for kind, count in self.devices.items():
             if not 1 <= count <= MOST_DEVICES:
                 return f"devices.{kind}", f"must be between 1 and {MOST_DEVICES}, not {count}"
         for name, amount in self.resources.items():
-            if amount < 0:
-                return f"resources.{name}", f"must not be negative, not {amount}"
+            if not 0 <= amount <= MOST_COUNT:
+                return f"resources.{name}", f"must not be negative, at most {MOST_COUNT}, not {amount}"
         if not self.own.keys().isdisjoint(self.labels):
             return "own", "names a label that is also among the labels"
-        if self.cap_w is not None and not 0.0 < self.cap_w < float("inf"):
-            return "cap_w", f"must be positive, not {self.cap_w}"
+        if self.cap_w is not None and not 0.0 < self.cap_w <= MOST_WATTS:
+            return "cap_w", f"must be positive, at most {MOST_WATTS:g} W, not {self.cap_w}"
         return None

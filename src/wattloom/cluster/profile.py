@@ -4,11 +4,15 @@ Owns the profile's fields and the validation of their values. What they mean und
 """
 
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
+from wattloom.bounds import LONGEST_S, MOST_CORES, MOST_COUNT, MOST_JOULES, MOST_SPEED, MOST_WATTS, out_of_bounds
 from wattloom.energy.forecast import Provenance
+
+MOST_THREADS: Final = 8
+"""Of one core."""
 
 
 class MachineProfile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -42,22 +46,30 @@ class MachineProfile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
         """The first wrong field and what is wrong with it."""
         if not self.name:
             return "name", "must not be empty"
-        if self.cores < 1:
-            return "cores", f"must be at least 1, not {self.cores}"
-        if not self.cores <= self.threads <= 8 * self.cores:
-            return "threads", f"must be between cores and 8 times as many, not {self.threads}"
-        if self.memory < 0:
-            return "memory", "must not be negative"
-        if not 1.0 <= self.smt_slowdown < float("inf"):
-            return "smt_slowdown", f"must be at least 1, not {self.smt_slowdown}"
+        if not 1 <= self.cores <= MOST_CORES:
+            return "cores", f"must be at least 1, at most {MOST_CORES}, not {self.cores}"
+        if not self.cores <= self.threads <= min(MOST_THREADS * self.cores, MOST_CORES):
+            words = f"must be between cores and {MOST_THREADS} times as many, at most {MOST_CORES}"
+            return "threads", f"{words}, not {self.threads}"
+        if not 0 <= self.memory <= MOST_COUNT:
+            return "memory", f"must not be negative, at most {MOST_COUNT} bytes, not {self.memory}"
+        if not 1.0 <= self.smt_slowdown <= MOST_SPEED:
+            return "smt_slowdown", f"must be at least 1, at most {MOST_SPEED:g}, not {self.smt_slowdown}"
         if self.threads > self.cores and self.smt_slowdown > self.threads / self.cores:
             return "smt_slowdown", f"above {self.threads / self.cores}, more threads would do less work"
-        if not 0.0 < self.speed < float("inf"):
-            return "speed", f"must be positive, not {self.speed}"
-        for field in ("wake_s", "wake_j", "sleep_w", "tdp_w"):
-            value = getattr(self, field)
-            if value is not None and not 0.0 <= value < float("inf"):
-                return field, f"must be a number, not negative, not {value}"
+        if not 1.0 / MOST_SPEED <= self.speed <= MOST_SPEED:
+            return "speed", f"must be between {1.0 / MOST_SPEED} and {MOST_SPEED:.0f}, not {self.speed}"
+        for field, value, most, unit in (
+            ("wake_s", self.wake_s, LONGEST_S, " s"),
+            ("wake_j", self.wake_j, MOST_JOULES, " J"),
+            ("sleep_w", self.sleep_w, MOST_WATTS, " W"),
+            ("tdp_w", self.tdp_w, MOST_WATTS, " W"),
+        ):
+            wrong = "" if value is None else out_of_bounds(value, most, unit)
+            if wrong:
+                return field, wrong
+        if self.wake_j > MOST_WATTS * self.wake_s > 0.0:
+            return "wake_j", f"{self.wake_j} J in {self.wake_s} s are more than {MOST_WATTS:.0f} W"
         return self._curve_problem()
 
     def _curve_problem(self) -> tuple[str, str] | None:
@@ -66,10 +78,14 @@ class MachineProfile(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unk
         cores = [point[0] for point in self.watts]
         if cores[0] != 0.0:
             return "watts", "the curve must begin at 0 cores"
-        if any(not a < b < float("inf") for a, b in pairwise(cores)):
+        if any(not a < b for a, b in pairwise(cores)):
             return "watts", "cores must rise from point to point"
-        if any(not 0.0 <= point[1] < float("inf") for point in self.watts):
-            return "watts", "a power must be a number, not negative"
+        if cores[-1] > MOST_CORES:
+            return "watts", f"must be for at most {MOST_CORES} cores, not {cores[-1]}"
+        for _, watts in self.watts:
+            wrong = out_of_bounds(watts, MOST_WATTS, " W")
+            if wrong:
+                return "watts", wrong
         if any(point[1] < self.watts[0][1] for point in self.watts):
             return "watts", "a busy machine cannot draw less than an idle one"
         if self.sleep_w is not None and self.sleep_w > self.watts[0][1]:

@@ -4,8 +4,19 @@ Owns the sums. Two of them can be added, so figures of many runs come together w
 """
 
 from math import sqrt
+from typing import Final
 
 import msgspec
+
+from wattloom.bounds import LATEST_S, MOST_COUNT, MOST_SUM, out_of_bounds
+
+_MOST: Final = {
+    "calls": MOST_COUNT,
+    "metered": MOST_COUNT,
+    "seconds_squared": MOST_SUM**2,
+    "joules_squared": MOST_SUM**2,
+}
+"""Where it is not `MOST_SUM`."""
 
 
 class Used(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -44,9 +55,11 @@ class Used(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     def problem(self) -> tuple[str, str] | None:
         """The first wrong field and what is wrong with it."""
         for field in self.__struct_fields__:
-            value = getattr(self, field)
-            if not 0.0 <= value < float("inf"):
-                return field, f"must be a number, not negative, not {value}"
+            wrong = out_of_bounds(getattr(self, field), _MOST.get(field, MOST_SUM))
+            if wrong:
+                return field, wrong
+        if not self.mean_s <= LATEST_S:
+            return "seconds", f"must be at most {LATEST_S:g} s for each of the {self.calls} calls, not {self.seconds}"
         return ("metered", "cannot be more than the calls") if self.metered > self.calls else None
 
 

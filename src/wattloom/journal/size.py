@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from wattloom.bounds import LATEST_S
 from wattloom.scheduling.stored_log import ROWS_PER_RUN
-from wattloom.scheduling.timers import LATEST_S
 
 Moment = Annotated[float, msgspec.Meta(ge=-LATEST_S, le=LATEST_S)]
 """Unix time, or seconds of a log: what lies beyond is damage, and no clock could show it."""

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.bounds import MOST_CLUSTER_WATTS
 from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes import event_loop
 from wattloom.kubernetes.api import Api
@@ -63,8 +64,10 @@ class Extender:
     """`run` until `stop`."""
 
     def __init__(self, target: Target, options: Options, encryption: ssl.SSLContext | None = None) -> None:
-        if options.cap_w is not None and not 0.0 < options.cap_w < float("inf"):
-            raise InputError("cap", f"must be a positive number of watts, not {options.cap_w}")
+        if options.cap_w is not None and not 0.0 < options.cap_w <= MOST_CLUSTER_WATTS:
+            raise InputError(
+                "cap", f"must be a positive number of watts, at most {MOST_CLUSTER_WATTS:g}, not {options.cap_w}"
+            )
         self.options: Final = options
         self.seconds: Final = Histogram(DECISION_S)
         self.api: Final = Api(target, connections=16, agent="wattloom-extender")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Set
 from typing import Final, cast
 
+from wattloom.bounds import MOST_CORES, MOST_COUNT
 from wattloom.cluster.node import Node as EngineNode
 from wattloom.kubernetes.objects import Node
 from wattloom.kubernetes.quantity import milli, nanos, value
@@ -30,8 +31,8 @@ def node_of(node: Node, machine: str, own: Set[str] = ALWAYS_OWN, cap_w: float |
     return EngineNode(
         name=node.metadata.name,
         machine=machine,
-        cpu=milli(nanos(allocatable.get("cpu", "0"))) / MILLI or NO_CPU,
-        memory=value(nanos(allocatable.get("memory", "0"))),
+        cpu=min(milli(nanos(allocatable.get("cpu", "0"))), MOST_CORES * MILLI) / MILLI or NO_CPU,
+        memory=min(value(nanos(allocatable.get("memory", "0"))), MOST_COUNT),
         labels={key: text for key, text in labels.items() if key not in own},
         own={key: text for key, text in labels.items() if key in own},
         cap_w=cap_w,
@@ -57,7 +58,8 @@ def own_labels(nodes: Iterable[Node]) -> frozenset[str]:
 
 def _resources(allocatable: dict[str, str]) -> dict[str, int]:
     """Counted amounts beside CPU and memory. A node that does not say how many pods it takes takes none."""
-    found = {name: value(nanos(text)) for name, text in allocatable.items() if name == "pods" or counted(name)}
+    told = {name: value(nanos(text)) for name, text in allocatable.items() if name == "pods" or counted(name)}
+    found = {name: min(amount, MOST_COUNT) for name, amount in told.items()}
     found.setdefault("pods", 0)
     return found
 

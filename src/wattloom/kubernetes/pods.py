@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.bounds import MOST_CORES
 from wattloom.errors import InputError
 from wattloom.kubernetes.objects import Pod, PodAffinityTerm, SpreadConstraint
 from wattloom.kubernetes.requests import Asked, asked_by, held_by
@@ -28,7 +29,7 @@ _CRON_RUN: Final = re.compile(r"-\d{8,10}$")
 """What a CronJob adds to its own name for a job: the minute it was due."""
 ENDED: Final = frozenset({"Succeeded", "Failed"})
 NO_RULES: Final = Where()
-MOST_CPU: Final = 999_999_999
+MOST_CPU: Final = MOST_CORES * MILLI - 1
 """Millicores: the most that the engine takes."""
 AMOUNTS: Final = "spec.containers.resources"
 

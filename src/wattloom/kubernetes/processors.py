@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.bounds import MOST_CORES
 from wattloom.cluster.processors import known_processors, model_slug, named
 from wattloom.cluster.profile import MachineProfile
 from wattloom.kubernetes.objects import Node
@@ -114,7 +115,7 @@ def _sockets(model: str, cores: int) -> int:
 def cpus_of(node: Node) -> int | None:
     """None: the node does not say."""
     capacity = node.status.capacity.get("cpu") or node.status.allocatable.get("cpu")
-    return max(1, nanos(capacity) // NANO) if capacity else None
+    return min(max(1, nanos(capacity) // NANO), MOST_CORES) if capacity else None
 
 
 def arch_of(node: Node) -> str:

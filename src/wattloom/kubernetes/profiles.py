@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from wattloom.bounds import MOST_WATTS, out_of_bounds
 from wattloom.cluster.catalogue import MachineEntry
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
@@ -31,10 +32,6 @@ ANNOTATION: Final = "wattloom.dev/machine-profile"
 MILLIWATTS: Final = "wattloom.dev/milliwatts"
 """The node's extended resource for what it may draw."""
 API_VERSION: Final = "wattloom.dev/v1alpha1"
-MOST_WATTS: Final = 1e9
-MOST_CORES: Final = 1_000_000
-MOST_SPEED: Final = 1e4
-"""Of a core, against the catalogue's reference; and no core is that much slower."""
 
 
 class ProfileSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -195,32 +192,13 @@ def _odd(found: Found, cpus: int | None) -> list[str]:
     return odd
 
 
-def _refuse_absurd(spec: ProfileSpec) -> None:
-    """What no machine has, and sums of which no longer mean anything. The rest is refused with the machine."""
-    if spec.cap_w is not None and not spec.cap_w > 0.0:
-        raise InputError(".cap_w", f"must be positive, not {spec.cap_w}")
-    watts: dict[str, list[float]] = {
-        "cap_w": [spec.cap_w or 0.0],
-        "tdp_w": [spec.tdp_w or 0.0],
-        "sleep_w": [spec.sleep_w or 0.0],
-        "cores_watts": [point[1] for point in spec.cores_watts or ()],
-        "load_watts": spec.load_watts or [],
-    }
-    for field, given in watts.items():
-        if not all(each <= MOST_WATTS for each in given):
-            raise InputError(f".{field}", f"must be at most {MOST_WATTS:.0f} W, not {max(given)}")
-    if not all(cores <= MOST_CORES for cores, _ in spec.cores_watts or ()):
-        raise InputError(".cores_watts", f"must be for at most {MOST_CORES} cores")
-    if not 1.0 / MOST_SPEED <= spec.speed <= MOST_SPEED:
-        raise InputError(".speed", f"must be between {1.0 / MOST_SPEED} and {MOST_SPEED:.0f}, not {spec.speed}")
-
-
 def _machine(node: objects.Node, spec: ProfileSpec, name: str, by: Literal["object", "annotation"]) -> Found:
     """Its name carries a digest of what it says: a profile that changed is another machine to the engine."""
     arch = ARCHITECTURES.get(spec.arch, spec.arch) or arch_of(node)
     if arch != arch_of(node):
         raise InputError(".arch", f"is {spec.arch}, but the node says that it is {arch_of(node)}")
-    _refuse_absurd(spec)
+    if spec.cap_w is not None and not 0.0 < spec.cap_w <= MOST_WATTS:
+        raise InputError(".cap_w", out_of_bounds(spec.cap_w, MOST_WATTS, " W") or "must be positive, not 0")
     entry = MachineEntry(
         arch=arch,
         cores=spec.cores,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wattloom.bounds import MOST_WATTS
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes import kinds, objects
@@ -35,8 +36,8 @@ async def publish(
     api: Api, machine: MachineProfile, node: str, *, as_annotation: bool = False, cap_w: float | None = None
 ) -> Published:
     """Write the profile for this node, over what was there before."""
-    if cap_w is not None and not 0.0 < cap_w < float("inf"):
-        raise InputError("cap", f"must be a positive number of watts, not {cap_w}")
+    if cap_w is not None and not 0.0 < cap_w <= MOST_WATTS:
+        raise InputError("cap", f"must be a positive number of watts, at most {MOST_WATTS:g}, not {cap_w}")
     found = await _node(api, node)
     body: dict[str, Any] = published(machine, node_name=node)
     spec: dict[str, Any] = body["spec"]

@@ -7,6 +7,7 @@ was seen here, which is longer by what the news of its end took, and shorter by 
 from datetime import datetime
 from typing import Final
 
+from wattloom.bounds import LONGEST_S
 from wattloom.kubernetes.objects import ContainerStatus, Pod
 
 HALF_A_SECOND: Final = 0.5
@@ -23,7 +24,7 @@ def ran_s(pod: Pod, seen_s: float | None) -> float | None:
         return None
     written = _written(pod.status.container_statuses)
     if written is None:
-        return seen_s
+        return seen_s if seen_s is None or seen_s <= LONGEST_S else None
     return written or min(HALF_A_SECOND, seen_s if seen_s is not None else HALF_A_SECOND)
 
 
@@ -38,4 +39,4 @@ def _written(statuses: tuple[ContainerStatus, ...]) -> float | None:
         seconds = (end - start).total_seconds()
     except (TypeError, ValueError):  # no time, or with a time zone here and without one there
         return None
-    return seconds if seconds >= 0.0 else None
+    return seconds if 0.0 <= seconds <= LONGEST_S else None

@@ -4,11 +4,12 @@ Owns their names and values. A value that cannot be read makes the pod wait with
 worse, because nobody would notice.
 """
 
-from math import inf, isfinite
+from math import nan
 from typing import Final
 
 import msgspec
 
+from wattloom.bounds import LONGEST_S
 from wattloom.kubernetes.objects import Pod
 from wattloom.kubernetes.unsupported import Unsupported
 
@@ -19,9 +20,9 @@ DEFER: Final = f"{PREFIX}defer-seconds"
 RUNTIME: Final = f"{PREFIX}runtime-seconds"
 _BOUNDS: Final = {
     ENERGY_WEIGHT: (0.0, 1.0, "a number from 0 to 1"),
-    DEADLINE: (1e-3, inf, "a number of seconds above 0"),
-    DEFER: (0.0, inf, "a number of seconds, not negative"),
-    RUNTIME: (1e-3, inf, "a number of seconds above 0"),
+    DEADLINE: (1e-3, LONGEST_S, f"a number of seconds above 0, at most {LONGEST_S:.0f}"),
+    DEFER: (0.0, LONGEST_S, f"a number of seconds, not negative, at most {LONGEST_S:.0f}"),
+    RUNTIME: (1e-3, LONGEST_S, f"a number of seconds above 0, at most {LONGEST_S:.0f}"),
 }
 
 
@@ -57,7 +58,7 @@ def _number(name: str, text: str) -> float | Unsupported:
     try:
         number = float(text)
     except ValueError:
-        number = inf
-    if not isfinite(number) or not least <= number <= most:
+        number = nan
+    if not least <= number <= most:
         return Unsupported(f"metadata.annotations[{name}]", f"must be {wanted}, not {text!r}", mistake=True)
     return number

@@ -5,6 +5,7 @@ Owns the options of a call, their checks, and the task they make.
 
 import msgspec
 
+from wattloom.bounds import LONGEST_S
 from wattloom.errors import InputError
 from wattloom.workload.function import Function
 from wattloom.workload.requirements import Requirements
@@ -51,8 +52,8 @@ class Options(msgspec.Struct, frozen=True):
             self.key.encode()
         except UnicodeEncodeError as wrong:
             raise InputError("key", "holds something that is no character") from wrong
-        if self.timeout is not None and not 0.0 < self.timeout < float("inf"):
-            raise InputError("timeout", f"must be seconds, more than 0, not {self.timeout}")
+        if self.timeout is not None and not 0.0 < self.timeout <= LONGEST_S:
+            raise InputError("timeout", f"must be seconds, more than 0, at most {LONGEST_S:g}, not {self.timeout}")
 
     def task(self, name: str, function: str, defined: Function | None, size: int = 0) -> Task:
         """As the engine is told."""

@@ -84,16 +84,14 @@ class RankingPolicy(Policy):
         return None
 
     def rank(self, shape: Shape, site: Site, view: View) -> Rank | None:
-        """Cost and second key; unknown ranks behind everything known; None where there is no room."""
+        """Cost and second key; unknown, and what is not a number, ranks behind everything known; None where there is
+        no room."""
         outlook = view.room(shape, site)
         if isinstance(outlook, Reason):
             return None
         if self.unknown(outlook) is not None:
             return inf, self.tie(shape, site, outlook)
-        cost, tie = self.cost(shape, site, outlook), self.tie(shape, site, outlook)
-        if cost != cost or tie != tie:
-            raise ValueError(f"the cost of a {site.cls.machine.name} is {cost}, its second key {tie}: not a number")
-        return cost, tie
+        return self.cost(shape, site, outlook), self.tie(shape, site, outlook)
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         return view.choose(ask.shape, self)

@@ -12,6 +12,8 @@ from wattloom.workload.function import Function
 ENOUGH_S = 0.5
 """Metered seconds before a factor is believed."""
 REPUBLISH_AT = 0.05
+MOST_FACTOR = 1e6
+"""Beyond, the curve is wrong and not the function: nothing is learned from that."""
 KEPT = 0.999
 """Weight of what was learned before, per metered second: the last quarter of an hour counts most."""
 
@@ -36,7 +38,7 @@ class Factor:
         if self.seconds < ENOUGH_S or self.modelled <= 0.0:
             return False
         factor = self.used / self.modelled
-        if abs(factor - self.published) <= REPUBLISH_AT * self.published:
+        if not factor <= MOST_FACTOR or abs(factor - self.published) <= REPUBLISH_AT * self.published:
             return False
         self.published = factor
         return True

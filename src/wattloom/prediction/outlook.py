@@ -3,7 +3,7 @@
 Owns the sum of everything known about (shape, site). It holds for every task of the shape and every node of the site.
 """
 
-from math import inf
+from math import inf, isfinite
 from typing import Final
 
 from wattloom.cluster import fit
@@ -176,7 +176,9 @@ class Outlooks:
         most = machine.waking_watts(site.demand + shape.cpu) if asleep else after[1]
         added = round(most * MICRO) - site.microwatts
         missing = None if machine.knows_power else Reason.POWER_UNKNOWN
-        if isinstance(run, Unknown):
+        if not isfinite(watts):
+            watts, missing = 0.0, Reason.POWER_UNKNOWN
+        if isinstance(run, Unknown) or not _believed(run, after[0], watts):
             return Outlook(variant, 0.0, 0.0, watts, added, "estimated", Reason.RUNTIME_UNKNOWN, missing is None)
         seconds = run.seconds / after[0]
         provenance: Provenance = run.provenance if machine.profile.provenance == run.provenance else "modelled"
@@ -184,6 +186,12 @@ class Outlooks:
             provenance = "estimated"
         spread = run.spread / after[0]
         return Outlook(variant, run.seconds, seconds, watts, added, provenance, missing, missing is None, spread)
+
+
+def _believed(run: RunTime, speed: float, watts: float) -> bool:
+    """Whether what follows from it are numbers: a figure that no float can hold is as good as none."""
+    seconds = run.seconds / speed
+    return seconds > 0.0 and isfinite(watts * seconds) and isfinite(run.spread / speed)
 
 
 def _better(one: Outlook, other: Outlook) -> bool:

@@ -7,6 +7,8 @@ looked at by their logarithms, so that one outlier among thousands proves nothin
 from math import exp, log
 from typing import Final
 
+from wattloom.bounds import LATEST_S
+
 ENOUGH: Final = 30
 """Runs before sizes are believed to explain anything."""
 PER_CLASS: Final = 3
@@ -15,6 +17,8 @@ EXPLAINS: Final = 0.5
 """Share of the spread that must lie between the classes, and not within them; half as much to be given up again."""
 LOOK_EVERY: Final = 16
 SHORTEST_S: Final = 1e-9
+LONGEST_LOG: Final = log(LATEST_S)
+"""Beyond, or as much below 1 s, a line through what was seen says nothing any more."""
 
 
 class BySize:
@@ -75,4 +79,5 @@ class BySize:
         level = sum(value * runs for _, value, runs in points) / weight
         spread = sum(runs * (at - middle) ** 2 for at, _, runs in points)
         slope = sum(runs * (at - middle) * (value - level) for at, value, runs in points) / spread
-        return exp(level + slope * (size - middle))
+        line = level + slope * (size - middle)
+        return exp(line) if abs(line) <= LONGEST_LOG else None

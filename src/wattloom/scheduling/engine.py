@@ -5,9 +5,9 @@ over the events it was given, so the same events give the same instructions. An 
 before anything changes. What follows from an event is `placing`'s work.
 """
 
-from math import isfinite
 from typing import Final
 
+from wattloom.bounds import LATEST_S, MOST_CLUSTER_WATTS, MOST_COUNT, MOST_JOULES, MOST_WATTS, out_of_bounds
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
@@ -19,9 +19,11 @@ from wattloom.scheduling.instructions import AnyInstruction, Evict
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.placing import BACK_OFF_MOST_S, Placing
 from wattloom.scheduling.state import NOBODY, Order, Stage, TaskRecord
-from wattloom.scheduling.timers import LATEST_S
 from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
+
+Assigned = tuple[TaskRecord, NodeState, float | None]
+"""A task, the node that wakes up for it, and what the policy says that this costs."""
 
 
 class Engine(Placing):
@@ -57,8 +59,8 @@ class Engine(Placing):
     def handle(self, event: ev.AnyEvent) -> list[AnyInstruction]:
         """Take one event in. Raises EventRefused, and changes nothing, if it cannot be true."""
         time = event.time
-        if not self.time <= time <= LATEST_S:
-            raise EventRefused("time", f"must be seconds, not before {self.time}, not {time}")
+        if not self.time <= time < LATEST_S:
+            raise EventRefused("time", f"must be seconds, not before {self.time}, below {LATEST_S:g}, not {time}")
         handler = self._handlers.get(type(event))
         if handler is None:
             raise EventRefused("event", f"is of an unknown kind: {type(event).__name__}")
@@ -99,10 +101,11 @@ class Engine(Placing):
             raise EventRefused("node.name", f"{node.name} is here already")
         if node.asleep and not machine.can_sleep:
             raise EventRefused("node.asleep", f"{node.machine} cannot sleep")
+        state = self.ledger.index.add(node, machine)
         self.ledger.nodes[node.name] = node
         if node.own:
             self.ledger.mind_the_rules()
-        self._freed(self.ledger.index.add(node, machine))
+        self._freed(state)
 
     def _node_changed(self, event: ev.NodeChanged) -> None:
         node, ledger = event.node, self.ledger
@@ -117,9 +120,30 @@ class Engine(Placing):
             raise EventRefused("node.machine", "its architecture cannot change while tasks are on the node")
         if node.own:
             ledger.mind_the_rules()
+        assigned = self._unassign([state])
         ledger.change_node(state, node, machine)
+        self._assign_again(assigned)
         self._unblock_power()
         self._freed(state)
+
+    def _unassign(self, nodes: list[NodeState]) -> list[Assigned]:
+        """Tasks whose nodes are waking have not begun: take them off, in order, before what they were promised there
+        changes."""
+        waking = [node for node in nodes if node.mode == Mode.WAKING]
+        records = sorted((self.ledger.tasks[task] for node in waking for task in node.tasks), key=_by_order)
+        assigned = [(record, self._node(record.node), record.cost) for record in records]
+        for record in records:
+            self._leave(record)
+        return assigned
+
+    def _assign_again(self, assigned: list[Assigned]) -> None:
+        """Who still fits keeps his node; the others go back to the queue."""
+        for record, node, cost in assigned:
+            outlook = self.ledger.check(record, node)
+            if isinstance(outlook, Reason):
+                self._enqueue(record)
+            else:
+                self.ledger.commit(record, node, outlook, cost)
 
     def _node_lost(self, event: ev.NodeLost) -> None:
         state = self._node(event.node)
@@ -162,27 +186,28 @@ class Engine(Placing):
         self._unblock_power()
 
     def _cap_changed(self, event: ev.CapChanged) -> None:
-        if event.watts is not None and not (event.watts > 0.0 and isfinite(event.watts)):
-            raise EventRefused("watts", f"must be positive, not {event.watts}")
+        if event.watts is not None and not 0.0 < event.watts <= MOST_CLUSTER_WATTS:
+            raise EventRefused("watts", f"must be positive, at most {MOST_CLUSTER_WATTS:g} W, not {event.watts}")
+        assigned = self._unassign(list(self.ledger.index.nodes.values())) if event.watts is not None else []
         self.ledger.view.cap_microwatts = None if event.watts is None else round(event.watts * MICRO)
+        self._assign_again(assigned)
         self._unblock_all()
 
     def _reading_arrived(self, event: ev.ReadingArrived) -> None:
         node = self._node(event.node)
-        if not (event.watts >= 0.0 and isfinite(event.watts)):
-            raise EventRefused("watts", f"must be a number, not negative, not {event.watts}")
-        if any(not (watts >= 0.0 and isfinite(watts)) for watts in event.tasks.values()):
-            raise EventRefused("tasks", "each draw must be a number, not negative")
+        _require("watts", event.watts, MOST_WATTS)
+        for task, watts in event.tasks.items():
+            _require("tasks", watts, MOST_WATTS, task)
         self.ledger.read(event.node, event.watts, event.tasks)
         if self._readings and self.queue.blocked:
             self._ask_who_fits(node)
 
     def _usage_arrived(self, event: ev.UsageArrived) -> None:
         node = self._node(event.node)
-        for field in ("seconds", "meter_j", "idle_j", "unattributed_j"):
-            value: float = getattr(event, field)
-            if not (value >= 0.0 and isfinite(value)):
-                raise EventRefused(field, f"must be a number, not negative, not {value}")
+        _require("seconds", event.seconds, LATEST_S)
+        for field in ("meter_j", "idle_j", "unattributed_j"):
+            _require(field, getattr(event, field), MOST_JOULES)
+        _require_prices(event)
         for function, used in event.functions.items():
             if function not in self.ledger.functions:
                 raise EventRefused("functions", f"{function} was not defined")
@@ -223,8 +248,8 @@ class Engine(Placing):
     def _task_found(self, event: ev.TaskFound) -> None:
         """It is where it is: nobody is asked."""
         node = self._node(event.node)
-        if event.attempt < 0:
-            raise EventRefused("attempt", f"must not be negative, not {event.attempt}")
+        if not 0 <= event.attempt <= MOST_COUNT:
+            raise EventRefused("attempt", f"must be a number of attempts, not {event.attempt}")
         record = self.ledger.tasks.get(event.task.id)
         if record is None:
             record = self._accept(event.task, event.past, found=True)
@@ -283,8 +308,9 @@ class Engine(Placing):
                 self.queue.forget(shape)
                 self.leases.forget(shape)
                 self._unwatched.pop(shape.index, None)
+        shape = ledger.shape_of(task)
         ledger.arrivals += 1
-        record = TaskRecord(task, ledger.shape_of(task), self.time, ledger.arrivals)
+        record = TaskRecord(task, shape, self.time, ledger.arrivals)
         if past is not None:
             record.attempt, record.failures, record.losses = past.attempts, past.failures, past.losses
             if past.submitted is not None:
@@ -320,12 +346,9 @@ class Engine(Placing):
 
     def _task_finished(self, event: ev.TaskFinished) -> None:
         record = self._attempt(event.task, event.attempt)
-        seconds = event.seconds
-        if seconds is not None:
-            if not (seconds >= 0.0 and isfinite(seconds)):
-                raise EventRefused("seconds", f"must be a number, not negative, not {seconds}")
-            if self.ledger.learn(record, seconds):
-                self._unblock_function(record.task.function)
+        _require_times(event)
+        if event.seconds is not None and self.ledger.learn(record, event.seconds):
+            self._unblock_function(record.task.function)
         self._release(record)
         self._end(record, "finished", None, "")
 
@@ -333,6 +356,7 @@ class Engine(Placing):
         record = self._attempt(event.task, event.attempt)
         if event.kind not in ("function", "infrastructure", "evicted"):
             raise EventRefused("kind", f"is not known: {event.kind}")
+        _require_times(event)
         self._release(record)
         if record.stage == Stage.CANCELLING:
             self._end(record, "cancelled", Reason.CANCELLED, event.message)
@@ -459,6 +483,32 @@ class Engine(Placing):
 def _refuse(problem: tuple[str, str] | None, prefix: str) -> None:
     if problem is not None:
         raise EventRefused(f"{prefix}.{problem[0]}", problem[1])
+
+
+def _require(field: str, value: float, most: float, of: str = "") -> None:
+    wrong = out_of_bounds(value, most)
+    if wrong:
+        raise EventRefused(field, f"of {of} {wrong}" if of else wrong)
+
+
+def _require_times(event: ev.TaskFinished | ev.TaskFailed) -> None:
+    if event.seconds is not None:
+        _require("seconds", event.seconds, LATEST_S)
+    if event.cpu_s is not None:
+        _require("cpu_s", event.cpu_s, LATEST_S)
+
+
+def _require_prices(event: ev.UsageArrived) -> None:
+    """What the engine only keeps for those who read the log: they get numbers."""
+    _require("running_j", abs(event.running_j), MOST_JOULES)
+    for task, joules in event.tasks.items():
+        for each in joules:
+            _require("tasks", abs(each), MOST_JOULES, task)
+    for each in event.cpu_second:
+        _require("cpu_second", abs(each), MOST_JOULES)
+    for function, price in event.cpu_second_of.items():
+        for each in price:
+            _require("cpu_second_of", abs(each), MOST_JOULES, function)
 
 
 def _by_order(record: TaskRecord) -> Order:

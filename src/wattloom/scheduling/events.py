@@ -7,11 +7,11 @@ from typing import Final, Literal
 
 import msgspec
 
+from wattloom.bounds import LATEST_S, MOST_SUM, out_of_bounds
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.energy.used import Used
-from wattloom.scheduling.timers import LATEST_S
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
@@ -96,6 +96,10 @@ class Past(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unk
                 return field, f"must be a count, not {value}"
         if self.submitted is not None and not -LATEST_S <= self.submitted <= now:
             return "submitted", f"must not be after {now}, not {self.submitted}"
+        for field, figure in (("joules", self.joules), ("spread_j", self.spread_j)):
+            wrong = "" if figure is None else out_of_bounds(abs(figure), MOST_SUM)
+            if wrong:
+                return field, wrong
         return None
 
 

@@ -16,6 +16,7 @@ def check(engine: Engine) -> None:
     """Raise InvariantBroken if the engine's state contradicts itself."""
     _nodes_hold_what_their_tasks_take(engine)
     _nothing_is_over_capacity(engine)
+    _waking_nodes_can_hold_what_they_wake_for(engine)
     _the_index_knows_every_node(engine)
     _tasks_have_one_place(engine)
     _queued_tasks_are_counted(engine)
@@ -60,6 +61,21 @@ def _nothing_is_over_capacity(engine: Engine) -> None:
         used = [share for use in node.devices for share in use]
         _require(all(0 <= share <= MILLI for share in used), f"{name} has a device given out twice")
         _require(not (node.tasks and node.mode == Mode.ASLEEP), f"{name} is asleep with tasks")
+
+
+def _waking_nodes_can_hold_what_they_wake_for(engine: Engine) -> None:
+    """Nothing of it has begun, so nothing excuses that it does not fit."""
+    ledger = engine.ledger
+    for name, node in ledger.index.nodes.items():
+        if node.mode != Mode.WAKING:
+            continue
+        site, cap_w = node.site, node.cls.cap_w
+        assert site is not None
+        _require(not node.over, f"{name} wakes up for more than it has")
+        refused = [task for task in node.tasks if ledger.outlooks.never(ledger.tasks[task].shape, site) is not None]
+        _require(not refused, f"{name} wakes up for {refused}, which it may not take")
+        draws = node.cls.machine.waking_watts(node.demand)
+        _require(not node.tasks or cap_w is None or draws <= cap_w, f"{name} wakes up for more than its cap allows")
 
 
 def _the_index_knows_every_node(engine: Engine) -> None:

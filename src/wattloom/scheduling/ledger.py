@@ -4,7 +4,6 @@ Owns nodes, tasks, functions and shapes, and the pairs commit/undo and hold/unho
 has its exact inverse. Decides nothing.
 """
 
-from math import isfinite
 from typing import Final
 
 from wattloom.cluster import fit
@@ -215,9 +214,6 @@ class Ledger:
         record.home = node
         record.outlook = outlook
         record.cost = cost
-        if cost is not None and shape.waits and isfinite(cost):
-            usual = self.view.usual_cost.get(shape.index, cost)
-            self.view.usual_cost[shape.index] = usual + NEW_COST_COUNTS * (cost - usual)
         record.guaranteed = shape.cpu if self._in_full else fit.guaranteed(shape, self.terms)
         if not shape.plain and (wanted := shape.devices[outlook.variant.name]):
             grant = take_devices(node.cls, node.devices, wanted)
@@ -231,6 +227,11 @@ class Ledger:
             self.index.take(node, record.name, shape, record.guaranteed)
         if self.rules.active:
             self.rules.took(shape, node)
+
+    def note_cost(self, shape: Shape, cost: float) -> None:
+        """A task that might have waited was given a place at this cost."""
+        usual = self.view.usual_cost.get(shape.index, cost)
+        self.view.usual_cost[shape.index] = usual + NEW_COST_COUNTS * (cost - usual)
 
     def undo(self, record: TaskRecord) -> NodeState | None:
         """Give back what `commit` took; the node, if it is still there."""
@@ -275,8 +276,8 @@ class Ledger:
     def change_node(self, state: NodeState, node: Node, machine: Machine) -> None:
         """The node is another one now; what runs there stays, even if there is less than it takes."""
         old = state.cls
-        self.nodes[node.name] = node
         self.index.reclassify(state, node, machine)
+        self.nodes[node.name] = node
         cls = state.cls
         records = [self.tasks[task] for task in state.tasks]
         state.over = bool(records)

@@ -6,16 +6,16 @@ events that set it in motion are the engine's, which is built on this.
 """
 
 from collections.abc import Callable
-from math import isfinite
 from typing import Final
 
+from wattloom.bounds import LATEST_S
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import NodeState
 from wattloom.policies.answers import Refusal
 from wattloom.policies.protocol import Policy
 from wattloom.prediction.outlook import Outlook
-from wattloom.scheduling.asking import answer_of
+from wattloom.scheduling.asking import LEAST_INTERVAL_S, answer_of, cost_of, require_sound
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Outcome, Place, Sleep, Wait, Wake
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.leases import Leases
@@ -23,7 +23,7 @@ from wattloom.scheduling.ledger import Ledger
 from wattloom.scheduling.queue import Lane, Queue
 from wattloom.scheduling.rest import Rest
 from wattloom.scheduling.state import Lease, Order, Stage, TaskRecord
-from wattloom.scheduling.timers import LATEST_S, Timer, Timers
+from wattloom.scheduling.timers import Timer, Timers
 
 BACK_OFF_S: Final = 1.0
 BACK_OFF_MOST_S: Final = 60.0
@@ -41,6 +41,7 @@ class Placing:
     """The queue, the ledger and what is done with them; no events."""
 
     def __init__(self, policy: Policy, lease: LeaseTerms | None = None, placed: int = 0) -> None:
+        require_sound(policy)
         self.policy: Final = policy
         self.placed: int = placed
         """Placements so far: each has a number."""
@@ -200,7 +201,7 @@ class Placing:
             record.refusals += 1
             self._ask_again(record, self.time + _back_off_s(record.refusals))
             return outlook
-        self._commit(record, node, outlook, answer.cost if isfinite(answer.cost) else None)
+        self._commit(record, node, outlook, cost_of(answer))
         return None
 
     def _refused(self, record: TaskRecord, reason: Reason, until: float | None) -> Reason:
@@ -210,7 +211,7 @@ class Placing:
         if until is not None:
             if not until > self.time:
                 until = self.time + BACK_OFF_S
-            until = min(until, LATEST_S)
+            until = min(max(until, self.time + LEAST_INTERVAL_S), LATEST_S)
             record.by_choice = True
             self._ask_again(record, until)
         self._tell_waiting(record, reason, until, "")
@@ -230,6 +231,8 @@ class Placing:
         view.queued -= 1
         view.last_node = node.name
         ledger.commit(record, node, outlook, cost)
+        if cost is not None and record.shape.waits:
+            ledger.note_cost(record.shape, cost)
         record.attempt += 1
         record.started = False
         record.reason = None

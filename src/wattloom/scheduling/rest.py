@@ -7,11 +7,13 @@ comes early, it is set again.
 from math import inf
 from typing import Final
 
+from wattloom.bounds import LATEST_S
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.site import NodeState
 from wattloom.policies.protocol import Policy
+from wattloom.scheduling.asking import linger_of
 from wattloom.scheduling.ledger import Ledger
-from wattloom.scheduling.timers import LATEST_S, Timers
+from wattloom.scheduling.timers import Timers
 
 
 class Rest:
@@ -27,11 +29,8 @@ class Rest:
         node.sleep_at = inf
         if not node.cls.machine.can_sleep:
             return
-        try:
-            linger = self._policy.linger(node.cls, self._ledger.view)
-        except (Exception, SystemExit):  # other people's code; a node that stays awake is the lesser evil
-            return
-        if linger is not None and time + max(linger, least) <= LATEST_S:
+        linger = linger_of(self._policy, node.cls, self._ledger.view)
+        if linger is not None and time + max(linger, least) < LATEST_S:
             node.sleep_at = time + max(linger, least)
             self._set_timer(node)
 

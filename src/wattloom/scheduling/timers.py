@@ -4,10 +4,7 @@ Owns the times and nothing of what they mean. The engine has no clock: backends 
 """
 
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
-
-LATEST_S: Final = 1e11
-"""Times beyond are taken for a mistake in units: seconds are wanted, and adding some must make a difference."""
+from typing import NamedTuple
 
 
 class Timer(NamedTuple):

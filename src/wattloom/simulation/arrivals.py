@@ -10,9 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Final, TypeVar
 
+from wattloom.bounds import LATEST_S, LONGEST_S
 from wattloom.errors import ScenarioError
 from wattloom.files import lines
-from wattloom.scheduling.timers import LATEST_S
 from wattloom.simulation.scenario import ArrivalsEntry, FunctionEntry, Scenario
 from wattloom.simulation.trial import Arrival
 from wattloom.workload.task import Task
@@ -20,7 +20,6 @@ from wattloom.workload.task_problem import task_problem
 
 T = TypeVar("T")
 SHORTEST_S: Final = 1e-9
-LONGEST_S: Final = 1e9
 """Seconds alone, from a nanosecond to thirty years: what is shorter still makes slowdowns without end."""
 MOST_TASKS: Final = 10_000_000
 """Of a whole scenario: each takes about a kilobyte before the first one runs."""
@@ -197,7 +196,7 @@ def _arrival(draw: Draw, name: str, scenario: Scenario, random: Random) -> Arriv
     entry = scenario.functions.get(function)
     if entry is None:
         raise ScenarioError(f"{where}: function", f"no function {function!r} in the scenario")
-    if time > LATEST_S:
+    if not time < LATEST_S:
         raise ScenarioError(f"{where}: time", f"{time} is beyond {LATEST_S} s; seconds are wanted")
     given = {column: number(row, column, where) for column in ("deadline_s", "energy_weight", "defer_s")}
     priority = whole(row, "priority", where)

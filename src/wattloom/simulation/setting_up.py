@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.bounds import LONGEST_S
 from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
@@ -15,7 +16,7 @@ from wattloom.cluster.profile_curve import machine_profile
 from wattloom.errors import InputError, ScenarioError
 from wattloom.metering.own_profile import read_profile
 from wattloom.scheduling.events import NodeJoined, NodeLost
-from wattloom.simulation.arrivals import LONGEST_S, SHORTEST_S, arrivals_of
+from wattloom.simulation.arrivals import SHORTEST_S, arrivals_of
 from wattloom.simulation.scenario import FunctionEntry, NodeGroup, Scenario, VariantEntry
 from wattloom.simulation.trial import ColdStart, Happening, Trial
 from wattloom.units import GIB, MIB

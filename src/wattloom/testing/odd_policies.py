@@ -4,16 +4,21 @@ Owns nothing of scheduling. As every policy they remember nothing: chance comes 
 """
 
 from collections.abc import Callable
+from math import inf, nan
+from typing import ClassVar
 from zlib import crc32
 
+from wattloom.cluster.index import Rank
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
+from wattloom.policies.least_joules import LeastJoules
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
+from wattloom.workload.shape import Shape
 
 
 def least_rise() -> Policy:
@@ -72,6 +77,48 @@ class Moody(Lingering):
         if mood == 0:
             raise RuntimeError("not now")
         return (0.0, -1.0, float("nan"))[mood - 1]
+
+
+class Absurd(Moody):
+    """Its numbers mean nothing: those it ranks by, what places cost, until when to wait, how long nodes linger."""
+
+    name = "absurd"
+    summary = "for tests: answers with numbers that nobody means"
+    numbers: ClassVar = (nan, inf, -inf, -0.0, 0.0, 5e-324, 1.79e308, -1.79e308, 2**63, 10**400, -(10**400))
+
+    def rank(self, shape: Shape, site: Site, view: View) -> Rank | None:
+        if super().rank(shape, site, view) is None:
+            return None
+        return self._number(f"{shape.index} {site.demand}"), self._number(f"{site.memory} {site.cls.index}")
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        mood = crc32(f"{ask.task.id} {view.time} {view.queued}".encode()) % 8
+        if mood == 0:
+            return Refusal(Reason.WAITING_IS_CHEAPER, min(self._number(f"{ask.task.id}"), view.time + 5e-324))
+        answer = super().propose(ask, view)
+        if isinstance(answer, Proposal) and mood < 5:
+            return Proposal(answer.node, self._number(f"{answer.node} {mood}"))
+        return answer
+
+    def linger(self, cls: NodeClass, view: View) -> float | None:
+        return self._number(f"{view.time}")
+
+    def _number(self, of: str) -> float:
+        number: float = self.numbers[crc32(of.encode()) % len(self.numbers)]
+        return number
+
+
+class Sleepless(LeastJoules):
+    """Least joules, without waiting for anything, so that whoever fits has a place."""
+
+    name = "sleepless"
+    summary = "for tests: least-joules that never waits"
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        site = view.cheapest(ask.shape, self)
+        if site is None:
+            return Refusal(view.why_none(ask.shape))
+        return Proposal(view.first(ask.shape, site), view.cost(ask.shape, site))
 
 
 class Scripted(Policy):

@@ -6,6 +6,7 @@ run times; what was learned about them lives in prediction.
 
 import msgspec
 
+from wattloom.bounds import LONGEST_S
 from wattloom.workload.requirements import Requirements, devices_problem
 
 
@@ -44,7 +45,8 @@ class Function(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
             if wrong is not None:
                 return f"variants.{variant.name}.{wrong[0]}", wrong[1]
             for machine, seconds in variant.seconds.items():
-                if not 0.0 < seconds < float("inf"):
-                    return f"variants.{variant.name}.seconds.{machine}", f"must be positive, not {seconds}"
+                if not 0.0 < seconds <= LONGEST_S:
+                    field = f"variants.{variant.name}.seconds.{machine}"
+                    return field, f"must be positive, at most {LONGEST_S:g} s, not {seconds}"
         wrong = self.requirements.problem()
         return None if wrong is None else (f"requirements.{wrong[0]}", wrong[1])

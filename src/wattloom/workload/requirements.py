@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
+from wattloom.bounds import MOST_CORES, MOST_COUNT
 from wattloom.workload.where import Tags, Where, where_problem
 
-MOST_BYTES: Final = 2**63
 MOST_DEVICES: Final = 1_000_000
 LEAST_SHARE: Final = 0.001
 """Shares of a device are counted in thousandths."""
@@ -39,10 +39,10 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
 
     def problem(self) -> tuple[str, str] | None:
         """The first wrong field and what is wrong with it."""
-        if not 0.0 <= self.cpu < 1e6:
-            return "cpu", f"must be between 0 and 1000000 cores, not {self.cpu}"
-        if not 0 <= self.memory < MOST_BYTES:
-            return "memory", f"must be a number of bytes, not negative, not {self.memory}"
+        if not 0.0 <= self.cpu < MOST_CORES:
+            return "cpu", f"must be between 0 and {MOST_CORES} cores, not {self.cpu}"
+        if not 0 <= self.memory <= MOST_COUNT:
+            return "memory", f"must be a number of bytes, not negative, at most {MOST_COUNT}, not {self.memory}"
         wrong = devices_problem(self.devices) or resources_problem(self.resources)
         if wrong is not None:
             return wrong
@@ -55,8 +55,8 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
 def resources_problem(resources: tuple[tuple[str, int], ...]) -> tuple[str, str] | None:
     """The first wrong name or amount, and what is wrong with it."""
     for name, amount in resources:
-        if not 1 <= amount < MOST_BYTES:
-            return f"resources.{name}", f"must be a positive whole number, not {amount}"
+        if not 1 <= amount <= MOST_COUNT:
+            return f"resources.{name}", f"must be a positive whole number, at most {MOST_COUNT}, not {amount}"
     if list(resources) != sorted(dict(resources).items()):
         return "resources", "must be sorted by name, each once"
     return None

@@ -8,6 +8,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from wattloom.bounds import MOST_COUNT
+
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
 MOST_PORT: Final = 65_535
@@ -106,9 +108,9 @@ def where_problem(where: Where) -> tuple[str, str] | None:
         if not 1 <= port.port <= MOST_PORT:
             return "ports", f"must be between 1 and {MOST_PORT}, not {port.port}"
     for spread in where.spread:
-        if spread.most < 1:
+        if not 1 <= spread.most <= MOST_COUNT:
             return "spread.most", f"must be at least 1, not {spread.most}"
-        if spread.least_domains is not None and spread.least_domains < 1:
+        if spread.least_domains is not None and not 1 <= spread.least_domains <= MOST_COUNT:
             return "spread.least_domains", f"must be at least 1, not {spread.least_domains}"
         if not spread.key:
             return "spread.key", "must name the label whose values are the domains"

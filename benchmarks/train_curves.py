@@ -68,6 +68,8 @@ the maker's terms were decided with all of the benchmark's splits in view. The r
 scored on five parts drawn by other lots than the benchmark's, and ahead from 2016 ... 2019 on results before 2020."""
 POINTS = ((1, 5), (5,), (3,), (2, 7))
 """Levels that are taken as given where spreads with points are measured."""
+LEADS = (1, 2, 3, 4)
+"""Years between the last machine that was learned from and one that is told."""
 A_YEAR = 20
 """Results of a year that spreads of newer machines are measured on, or a few more."""
 MOST_IDS = 3
@@ -214,12 +216,15 @@ def parted(rows: Matrix, groups: Matrix, parts: int = 5) -> list[tuple[Matrix, M
     return [(rows[which != part], rows[which == part]) for part in range(parts)]
 
 
-def ahead(machines: Machines, rows: Matrix, leads: tuple[int, int], first: int = 2011) -> list[tuple[Matrix, Matrix]]:
-    """Some of each year's machines (no year shall count for more), and all up to so many years before."""
+def ahead(machines: Machines, rows: Matrix, first: int = 2011) -> list[tuple[Matrix, Matrix]]:
+    """Some of each year's machines (no year shall count for more), and all up to one, two, three and four years before.
+
+    What a year's machines have in common, new silicon and new firmware, is most of the error: it hardly grows with the lead.
+    """
     years = machines.years[rows]
     by_year = {year: rows[years == year] for year in range(first, int(years.max()) + 1)}
     some = {year: present[:: 1 + len(present) // A_YEAR] for year, present in by_year.items()}
-    folds = [(rows[years <= year - lead], present) for year, present in some.items() for lead in leads]
+    folds = [(rows[years <= year - lead], present) for year, present in some.items() for lead in LEADS]
     return [(past, present) for past, present in folds if len(past) >= A_YEAR and len(present)]
 
 
@@ -254,15 +259,16 @@ def spreads(machines: Machines, rows: Matrix, kernel: Kernel) -> dict[str, Sprea
     ways = {
         "same processor": residuals(machines, parted(rows, each, 10), kernel),
         "same family": residuals(machines, parted(rows, models), kernel),
-        "newer than all": residuals(machines, ahead(machines, rows, (1, 2)), kernel),
-        "far ahead": residuals(machines, ahead(machines, rows, (3, 4)), kernel),
+        "newer than all": residuals(machines, ahead(machines, rows), kernel),
         "no processor": residuals(machines, parted(rows, each), kernel, NAMES),
+        "newer, no processor": residuals(machines, ahead(machines, rows), kernel, NAMES),
     }
     found = {}
     for name, by_maker in ways.items():
         for told, off in by_maker.items():
             # How levels hang together is best seen on machines of known processors; how far off, on those it is for.
-            together = shared_by((off if name == "no processor" else ways["same processor"][told])[()])
+            hidden = name.endswith("no processor")
+            together = shared_by(ways["no processor" if hidden else "same processor"][told][()])
             found[name if told else f"{name}, maker unknown"] = spread_of(off, together)
     return found
 

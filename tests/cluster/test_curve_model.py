@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wattloom import api
 from wattloom.cluster.catalogue import machines
-from wattloom.cluster.curve_model import curve, nearness, shipped
+from wattloom.cluster.curve_model import curve, nearness, shipped, sureness
 from wattloom.cluster.curve_shape import LOADS
 from wattloom.cluster.processors import known_processors, maker_of, model_slug, named
 from wattloom.errors import InputError
@@ -61,17 +61,25 @@ def test_the_more_the_model_knows_of_a_processor_the_surer_it_is() -> None:
         "newer than all",
         "no processor",
     ]
-    widths = [sum(curve(80.0, 500.0, cpu=name).spread) for name in names]
-    assert widths[0] < widths[1] < widths[2]
+    then = shipped().latest
+    widths = [sum(curve(80.0, 500.0, cpu=name, year=then).spread) for name in names[:2]]
+    assert widths[0] < widths[1] < sum(curve(80.0, 500.0, cpu=names[2]).spread)
 
 
 @pytest.mark.parametrize("points", [{}, {10.0: 190.0, 50.0: 300.0}])
-def test_the_longer_a_machine_came_after_all_that_were_learned_from_the_less_sure_it_is(
-    points: dict[float, float],
-) -> None:
-    last = shipped().latest
-    widths = [sum(curve(80.0, 500.0, cpu=MILAN, year=last + ahead, points=points).spread) for ahead in (0, 1, 3)]
-    assert widths[0] < widths[1] < widths[2]
+def test_of_a_machine_that_came_after_all_that_were_learned_from_less_is_sure(points: dict[float, float]) -> None:
+    for cpu in (MILAN, None):
+        then, later = (
+            sum(curve(80.0, 500.0, cpu=cpu, year=shipped().latest + ahead, points=points).spread) for ahead in (0, 1)
+        )
+        assert then < later
+
+
+@pytest.mark.parametrize("cpu", [MILAN, None])
+def test_without_a_year_a_machine_that_may_be_newer_has_the_spread_of_newer_ones(cpu: str | None) -> None:
+    model = shipped()
+    assert sureness(model, cpu, None) == sureness(model, cpu, model.latest + 1) != sureness(model, cpu, model.latest)
+    assert sureness(model, "Xeon E5-2690", None) == "same family"
 
 
 def test_a_processor_newer_than_the_model_counts_as_ahead_without_a_year() -> None:

@@ -1,5 +1,6 @@
 import pytest
 
+from wattloom.cluster.curve_model import curve
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.processors import known_processors
 from wattloom.cluster.profile import MachineProfile
@@ -46,6 +47,18 @@ def test_the_family_tells_more_than_the_kind() -> None:
             by_kind.append(abs(known.cores * (kind.idle_w + kind.active_w) - known.full_w) / known.full_w)
     assert len(by_family) > 100
     assert sorted(by_family)[len(by_family) // 2] < 0.6 * sorted(by_kind)[len(by_kind) // 2]
+
+
+@pytest.mark.xfail(
+    reason="the scheduler's machines have one shape for all; the learned model of `machines curve` comes to them with the "
+    "room that owns all knowledge of machines"
+)
+@pytest.mark.parametrize("name", ["epyc-9654", "xeon-e5-2690", "xeon-gold-6430"])
+def test_the_schedulers_curve_of_an_unmeasured_machine_is_the_one_the_command_tells(name: str) -> None:
+    machine = Machine(with_curve(bare(name, 32, 32), sockets=1, virtual=False))
+    told = curve(machine.watts(0), machine.full_watts, cpu=name)
+    ours = [machine.watts(load * 320) for load in told.loads]
+    assert ours == pytest.approx(told.watts, rel=0.01)
 
 
 def test_the_spread_grows_with_the_distance_from_what_was_measured() -> None:

@@ -26,9 +26,9 @@ POINT_ERROR: Final = 1e-7
 """Variance of the logarithm that a given point may have."""
 
 Nearness = Literal["same processor", "same family", "newer than all", "no processor"]
-SOON: Final = 2.0
-"""Years. A machine that came after all that were learned from has newer firmware, even if its processor is known: it is
-as unsure as others were that came up to so long after; later ones have a spread of their own."""
+RECENT: Final = 2.0
+"""Years. A processor this close to the last that were learned from is still sold: without a year, its machine may be newer
+than all of them."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -138,11 +138,19 @@ def nearness(model: CurveModel, cpu: str | None) -> Nearness:
 
 
 def sureness(model: CurveModel, cpu: str | None, year: float | None) -> str:
-    """Which of the model's spreads the machine has."""
-    near, years_ahead = nearness(model, cpu), (year or named(cpu).year or 0.0) - model.latest
-    if near == "no processor" or years_ahead <= 0.0:
-        return near
-    return "far ahead" if years_ahead > SOON else "newer than all"
+    """Which of the model's spreads the machine has.
+
+    One that came after all that were learned from has newer firmware, even if its processor is known. Where nothing tells
+    its age it may be such a one, so it has their spread.
+    """
+    near = nearness(model, cpu)
+    if year is not None:
+        newer = year > model.latest
+    else:
+        newer = (named(cpu).year or model.latest) > model.latest - RECENT
+    if near == "no processor":
+        return "newer, no processor" if newer else near
+    return "newer than all" if newer else near
 
 
 def shape(

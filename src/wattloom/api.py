@@ -157,6 +157,7 @@ def compare(
         machines=_machines_of(trials[0]),
         assumptions=list(loaded.assumptions),
         sources=list(loaded.sources),
+        published=list(loaded.published),
     )
 
 

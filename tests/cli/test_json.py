@@ -40,17 +40,18 @@ def test_a_result_is_named_as_the_user_wrote_its_policy(scenario: Path, wattloom
 def test_compare_prints_results_in_the_order_asked_for(scenario: Path, wattloom: Wattloom) -> None:
     wanted = "spread,marginal-energy:tdp=false,guarantee=0.8,fifo"
     found = parsed(wattloom("compare", scenario, "--policies", wanted, "--seeds", 2, "--json"))
-    policies = [result["policy"] for result in found["results"]]
+    policies = [result["policy"] for result in found["rows"]]
     assert policies == ["spread", "marginal-energy:tdp=false,guarantee=0.8", "fifo"]
     assert found["seeds"] == [0, 1]
-    for result in found["results"]:
+    assert found["results"] == found["rows"], "its former name, for one release"
+    for result in found["rows"]:
         check_figures(result)
         assert [run["seed"] for run in result["runs"]] == [0, 1]
 
 
 def test_savings_are_true_reductions_of_the_best_against_each_other_policy(scenario: Path, wattloom: Wattloom) -> None:
     found = parsed(wattloom("compare", scenario, "--policies", "spread,fifo,pack", "--json"))
-    energy = {result["policy"]: result["energy_wh"]["total"] for result in found["results"]}
+    energy = {result["policy"]: result["energy_wh"]["total"] for result in found["rows"]}
     best = min(energy, key=lambda policy: energy[policy])
     assert found["saving"]["best"] == best
     for policy, saving in found["saving"]["against"].items():
@@ -60,7 +61,7 @@ def test_savings_are_true_reductions_of_the_best_against_each_other_policy(scena
 def test_compare_without_policies_takes_all_built_in_ones(scenario: Path, wattloom: Wattloom) -> None:
     found = parsed(wattloom("compare", scenario, "--json"))
     listed = parsed(wattloom("policies", "--json"))
-    assert [result["policy"] for result in found["results"]] == [policy["name"] for policy in listed]
+    assert [result["policy"] for result in found["rows"]] == [policy["name"] for policy in listed]
 
 
 def test_replay_says_what_it_cost_and_would_have_cost(log: Path, wattloom: Wattloom) -> None:

@@ -73,10 +73,15 @@ def test_lists_are_printed_as_tables(command: str, wattloom: Wattloom) -> None:
     assert {"policies": "least-joules", "scenarios": "hsc-cpu", "machines": "x86_64"}[command] in result.stdout
 
 
-def test_scenarios_show_prints_the_file_as_it_is(wattloom: Wattloom) -> None:
+def test_scenarios_show_prints_the_file_as_it_is_behind_comments_on_where_it_contradicts_its_source(
+    wattloom: Wattloom,
+) -> None:
     from wattloom.simulation.scenario import text_of
 
-    assert wattloom("scenarios", "show", "hsc-cpu").stdout == text_of("hsc-cpu")
+    assert wattloom("scenarios", "show", "mixed-1000").stdout == text_of("mixed-1000")
+    comments = wattloom("scenarios", "show", "hsc-cpu").stdout.removesuffix(text_of("hsc-cpu"))
+    assert all(line.startswith("# ") for line in comments.splitlines() if line)
+    assert "energy of marginal-energy: published 60.03 Wh" in comments
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

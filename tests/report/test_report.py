@@ -12,6 +12,7 @@ import wattloom
 from wattloom.errors import InputError, MissingExtra
 from wattloom.report import ready, write
 from wattloom.report.figures import figure, percent, plural, short
+from wattloom.report.page import page
 from wattloom.report.series import binned, share_started
 from wattloom.simulation.comparison import Comparison
 
@@ -209,3 +210,15 @@ def test_a_page_is_replaced_whole_or_not_at_all(
 
 def full_disk(path: Path, target: Path) -> Path:
     raise OSError(28, "No space left on device")
+
+
+def test_the_page_holds_ours_against_what_the_source_published() -> None:
+    compared = wattloom.compare("hsc-cpu", "spread,marginal-energy")
+    text = page(compared, [], "")
+    assert "The model contradicts the scenario's source in 4 of 7 figures" in text
+    assert "<td>60.03 Wh</td><td>67.7 Wh</td><td>+12.8%</td><td>contradicts the source</td>" in text
+    assert "<td>430 s</td><td>399.5 s, recorded</td><td>-7.1%</td>" in text
+
+
+def test_a_scenario_without_published_figures_has_no_such_section(comparison: Comparison) -> None:
+    assert "Held against its source" not in page(comparison, [], "")

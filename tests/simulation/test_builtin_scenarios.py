@@ -2,15 +2,19 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import wattloom
 from wattloom.cluster.catalogue import MachineEntry, machines
 from wattloom.cluster.machine import Machine
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.policies.spread import Spread
+from wattloom.simulation.listing import ScenarioInfo, scenarios, shown
 from wattloom.simulation.loop import Simulation
+from wattloom.simulation.published import Published, held_against
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import (
     ArrivalsEntry,
@@ -21,6 +25,7 @@ from wattloom.simulation.scenario import (
     VariantEntry,
     builtin_names,
     load_scenario,
+    parse,
 )
 from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import SchedulerCost
@@ -122,6 +127,68 @@ def test_every_task_finishes(name: str) -> None:
     assert (tasks.finished, tasks.failed, tasks.waiting) == (tasks.submitted, 0, 0)
 
 
+# -- what the sources published ----------------------------------------------------------------------------------------
+
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "reference" / "scenarios.md").read_text()
+PUBLISHING = [name for name in builtin_names() if built_in(name).published]
+
+
+@pytest.mark.parametrize("name", PUBLISHING)
+def test_what_is_recorded_beside_a_published_figure_is_what_the_model_gives(name: str) -> None:
+    """And the documentation has both figures: a change of the model or of a policy cannot leave them behind."""
+    for seeds in sorted({figure.seeds for figure in built_in(name).published}):
+        figures = [figure for figure in built_in(name).published if figure.seeds == seeds]
+        policies = list(dict.fromkeys(policy for figure in figures for policy in (figure.policy, *figure.against)))
+        held = wattloom.compare(name, policies, seeds=seeds).held_against
+        for figure, ours in zip(built_in(name).published, held, strict=True):
+            if figure.seeds == seeds:
+                assert not ours.recorded
+                close = {"energy": 0.006, "makespan": 0.06, "saving": 0.06}.get(figure.what, 0.0)
+                assert ours.ours == (figure.here if figure.what == "worst" else pytest.approx(figure.here, abs=close))
+                assert f"{figure.policy}`" in DOCUMENTED
+                for value in (ours.published, figure.here):
+                    assert (value if isinstance(value, str) else f"{value:g}") in DOCUMENTED, (name, value)
+
+
+def test_scenarios_that_contradict_their_source_say_so_wherever_they_are_shown() -> None:
+    for name in PUBLISHING:
+        wrong = [held for held in held_against(built_in(name).published, {}, {}) if held.contradicts]
+        assert wrong, f"{name} contradicts nothing any more: say so in its page"
+        text = shown(name)
+        assert parse(text, name) == built_in(name)
+        assert text.startswith(f"# This scenario contradicts its source in {len(wrong)} of the ")
+        assert all(f"#   {held.sentence}\n" in text for held in wrong)
+        assert [held for held in _listed(name).published if held.contradicts] == wrong
+
+
+def _listed(name: str) -> ScenarioInfo:
+    return next(one for one in scenarios() if one.name == name)
+
+
+FIGURE: dict[str, Any] = {"what": "energy", "policy": "a", "value": 100.0, "unit": "Wh", "here": 90.0}
+HELD: dict[str, tuple[dict[str, Any], dict[str, float], float | str | None, str]] = {
+    "close": ({}, {"a": 104.0}, 104.0, "agrees"),
+    "far": ({}, {"a": 106.0}, 106.0, "contradicts the source"),
+    "not run": ({}, {"b": 106.0}, 90.0, "contradicts the source"),
+    "fitted": ({"calibrated": True}, {"a": 101.0}, 101.0, "calibrated"),
+    "less saved": ({"what": "saving", "value": 7.0, "against": ["b"]}, {"a": 95.0, "b": 100.0}, 5.0, "agrees"),
+    "none saved": (
+        {"what": "saving", "value": 2.0, "against": ["b"]}, {"a": 101.0, "b": 100.0}, -1.0, "contradicts the source",
+    ),
+    "worst": ({"what": "worst", "value": None, "against": ["b"]}, {"a": 9.0, "b": 8.0}, "a", "agrees"),
+    "not worst": (
+        {"what": "worst", "value": None, "against": ["b"]}, {"a": 8.0, "b": 9.0}, "b", "contradicts the source",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_a_published_figure_is_held_against_ours(case: str) -> None:
+    more, energies, ours, verdict = HELD[case]
+    (held,) = held_against([Published(**(FIGURE | more))], energies, dict.fromkeys(energies, 1.0))
+    assert (held.ours, held.verdict, held.recorded) == (ours, verdict, case == "not run")
+
+
 # -- hsc-cpu -----------------------------------------------------------------------------------------------------------
 
 
@@ -131,16 +198,6 @@ def test_hsc_meets_the_row_it_was_calibrated_on() -> None:
     assert sum(wait == 0.0 for wait in result.waits) == 190
     assert result.makespan_s == pytest.approx(476.0, rel=0.002)
     assert result.energy.watt_hours()["total"] == pytest.approx(73.47, rel=0.002)
-
-
-def test_hsc_predicts_the_other_rows_as_the_documentation_says() -> None:
-    """Published: 430 s / 66.53 Wh and 399 s / 60.03 Wh. These are our predictions, errors and all."""
-    without = simulated("hsc-cpu", Spread(ignore_requests=True))
-    assert without.makespan_s == pytest.approx(399.5, abs=0.1)
-    assert without.energy.watt_hours()["total"] == pytest.approx(67.05, abs=0.01)
-    aware = simulated("hsc-cpu", MarginalEnergy(tdp=True, guarantee=0.8))
-    assert aware.makespan_s == pytest.approx(430.9, abs=0.1)
-    assert aware.energy.watt_hours()["total"] == pytest.approx(67.70, abs=0.01)
 
 
 def test_hsc_two_jobs_on_a_core_take_half_as_long_again() -> None:

@@ -1,11 +1,15 @@
 """What holds of every run: the parts are the total and the area under the power trace, and nobody is lost."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import wattloom
+from wattloom.cli.main import cli
 from wattloom.cluster.catalogue import MachineEntry
 from wattloom.cluster.node_class import NodeClass
 from wattloom.policies.exec_capacity import ExecCapacity
@@ -17,6 +21,7 @@ from wattloom.policies.protocol import Policy
 from wattloom.policies.spread import Spread
 from wattloom.policies.view import View
 from wattloom.policies.weighted import Weighted
+from wattloom.report.page import page
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.power_trace import MOST_STEPS, PowerTrace
 from wattloom.simulation.scenario import ArrivalsEntry, FaultEntry, FunctionEntry, NodeGroup, Scenario
@@ -170,3 +175,41 @@ def test_a_power_trace_loses_no_joule_when_its_steps_are_joined(
     ends = [*(begin for begin, _ in series[1:]), time + tail]
     assert sum(mean * (end - begin) for (begin, mean), end in zip(series, ends, strict=True)) == pytest.approx(joules)
     assert len(series) <= MOST_STEPS
+
+
+# -- devices -----------------------------------------------------------------------------------------------------------
+
+WITH_A_GPU = """
+name = "gpus"
+machines.one = { arch = "x86_64", cores = 4, memory_gib = 8, cores_watts = [[0, 20], [4, 60]] }
+nodes = [{ machine = "one", name = "a", count = 2DEVICES }]
+functions.f = { cpu = 1, work_s = 10NEEDS }
+arrivals = [{ kind = "at-once", count = 4, functions = { f = 1 } }]
+"""
+
+
+def test_what_devices_draw_is_unknown_and_never_silently_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "gpus.toml"
+    path.write_text(
+        WITH_A_GPU.replace("DEVICES", ", devices = { gpu = 2 }").replace("NEEDS", ", devices = { gpu = 1 }")
+    )
+    log = tmp_path / "log"
+    result = wattloom.simulate(path, "fifo", log=log)
+    told = "what devices draw is not counted (4 gpu): their joules are unknown and missing in every total"
+    assert result.warnings == [told]
+    assert result.to_json()["energy_wh"]["devices"] is None
+    compared = wattloom.compare(path, "fifo,spread")
+    assert compared.warnings == [told]
+    assert compared.to_json()["rows"][0]["energy_wh"]["devices"] is None
+    assert compared.sentence.endswith("; what devices draw is not counted.")
+    assert told in page(compared, [], "")
+    assert wattloom.replay(log).recorded.warnings == [told]
+    assert "devices not counted" in CliRunner().invoke(cli, ["simulate", str(path), "--policy", "fifo"]).output
+
+
+def test_a_cluster_without_devices_says_nothing_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "none.toml"
+    path.write_text(WITH_A_GPU.replace("DEVICES", "").replace("NEEDS", ""))
+    result = wattloom.simulate(path, "fifo")
+    assert result.warnings == []
+    assert "devices" not in result.to_json()["energy_wh"]

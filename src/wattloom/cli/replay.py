@@ -68,6 +68,8 @@ def _print(found: "Replay") -> None:
         out.print("The recorded events no longer lead to the recorded decisions.", style="yellow")
     if found.counterfactual is not None:
         out.print(literal(_sentence(found, found.counterfactual)), style="bold")
+    for warning in found.recorded.warnings:
+        out.print(literal(f"Warning: {warning}."), style="yellow")
     out.print("Assumed:", style="dim")
     for assumption in found.assumptions:
         out.print(f"  - {literal(assumption)}", style="dim")

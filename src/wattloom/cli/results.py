@@ -36,7 +36,8 @@ def _lines(result: Result) -> dict[str, str]:
     tasks = result.tasks
     return {
         "energy": f"{figure(energy['total'])} Wh",
-        "  of it": ", ".join(f"{part} {figure(energy[part])}" for part in PARTS),
+        "  of it": ", ".join(f"{part} {figure(energy[part])}" for part in PARTS)
+        + (", devices not counted" if result.devices else ""),
         "makespan": f"{figure(result.makespan_s)} s",
         "tasks": f"{tasks.finished:,} of {tasks.submitted:,} finished",
         "  others": f"{tasks.failed:,} failed, {tasks.waiting:,} still waiting",
@@ -72,6 +73,10 @@ def print_comparison(comparison: Comparison) -> None:
     if undone:
         out.print(f"Finished fewer tasks, so no saving is given: {literal(', '.join(undone))}.", style="yellow")
     _print_warnings(comparison.warnings)
+    for held in comparison.held_against:
+        out.print(
+            literal(f"{held.sentence[0].upper()}{held.sentence[1:]}."), style="yellow" if held.contradicts else "dim"
+        )
     sources = plural(len(comparison.machines), "machine type")
     out.print(_provenance(comparison.provenance, f" of {sources}"), style="dim")
     out.print(assumed(len(comparison.assumptions), comparison.scenario), style="dim")

@@ -26,17 +26,19 @@ def scenarios(ctx: click.Context, as_json: bool) -> None:
 @scenarios.command(short_help="Print a built-in scenario's file.")
 @click.argument("name", shell_complete=builtin_scenarios)
 def show(name: str) -> None:
-    """Print a built-in scenario's TOML file, with its sources and assumptions: a good start for one of your own.
+    """Print a built-in scenario's TOML file, with its sources, assumptions and where it contradicts its source: a good
+    start for one of your own.
 
     \b
     Example:
       wattloom scenarios show hsc-cpu
     """
-    from wattloom.simulation.scenario import builtin_names, text_of
+    from wattloom.simulation.listing import shown
+    from wattloom.simulation.scenario import builtin_names
 
     if name not in builtin_names():
         raise ScenarioError(name, f"is not a built-in scenario ({', '.join(builtin_names())})")
-    click.echo(text_of(name), nl=False)
+    click.echo(shown(name), nl=False)
 
 
 @scenarios.command(short_help="Print the JSON schema of scenario files.")
@@ -67,3 +69,7 @@ def _list(as_json: bool) -> None:
         counts = (one.nodes, one.machines, one.functions, len(one.assumptions))
         shown.add_row(one.name, literal(one.title), *(f"{count:,}" for count in counts))
     console().print(shown)
+    contrary = [one.name for one in found if any(held.contradicts for held in one.published)]
+    if contrary:
+        out = f"{', '.join(contrary)} contradict their sources in part: `wattloom scenarios show NAME` says in what."
+        console().print(out, style="dim")

@@ -13,6 +13,7 @@ from wattloom.report.here import Here
 from wattloom.report.pictures import Picture
 from wattloom.report.style import CSS
 from wattloom.simulation.comparison import Comparison, MachineUse, Row
+from wattloom.simulation.published import HeldAgainst
 
 PARTS = ("active", "idle", "sleep", "wake", "scheduler")
 
@@ -28,6 +29,7 @@ def page(comparison: Comparison, pictures: list[Picture], command: str, here: He
         _tiles(comparison),
         *(_figure(picture) for picture in pictures[len(first) :]),
         _section("All figures", _energy_table(comparison), _service_table(comparison), _undone(comparison)),
+        *_published(comparison),
         _section("Measured or modelled?", _provenance(comparison), _machines_table(comparison.machines)),
         _section("What was assumed", *_assumptions(comparison)),
         _section("How this page was made", *_making(comparison, command)),
@@ -220,6 +222,25 @@ def _provenance(comparison: Comparison) -> str:
         "scheduler's own decisions included. Below, <em>measured</em> means that others measured and published the "
         "curve, <em>estimated</em> that it was put together from less.</p>"
     )
+
+
+def _published(comparison: Comparison) -> list[str]:
+    """What the scenario's source says, beside ours; nothing where it says nothing."""
+    held = comparison.held_against
+    if not held:
+        return []
+    wrong = sum(each.contradicts for each in held)
+    told = f"The model contradicts the scenario's source in {wrong} of {plural(len(held), 'figure')}. " if wrong else ""
+    recorded = "Where not all policies ran that a figure needs, ours is the one recorded with the scenario."
+    rows = [f"<tr>{_published_cells(each)}</tr>" for each in held]
+    table = _table("Published and modelled.", ["figure", "published", "ours", "error", "verdict", "source"], [], rows)
+    return [_section("Held against its source", f'<p class="note">{told}{recorded}</p>', table)]
+
+
+def _published_cells(held: HeldAgainst) -> str:
+    ours = f"{held.told(held.ours)}{', recorded' if held.recorded else ''}"
+    cells = [held.told(held.published), ours, held.off, held.verdict, held.source]
+    return f'<th scope="row">{escape(held.figure)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
 
 
 def _machines_table(machines: list[MachineUse]) -> str:

@@ -12,7 +12,8 @@ import msgspec
 
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.split import EnergySplit
-from wattloom.simulation.result import Quantiles, Result, TaskCounts
+from wattloom.simulation.published import HeldAgainst, Published, held_against
+from wattloom.simulation.result import Quantiles, Result, TaskCounts, with_devices
 from wattloom.units import JOULES_PER_WATT_HOUR, Joules
 
 USUAL_REFERENCE: Final = "spread"
@@ -87,7 +88,7 @@ class Row(msgspec.Struct, frozen=True):
         return {
             "policy": self.policy,
             "makespan_s": self.makespan_s,
-            "energy_wh": self.energy.watt_hours(),
+            "energy_wh": with_devices(self.energy.watt_hours(), self.runs[0].devices),
             "tasks": {name: _mean_count(self.runs, name) for name in TaskCounts.__struct_fields__},
             "wait_s": msgspec.to_builtins(self.wait_s),
             "slowdown": msgspec.to_builtins(self.slowdown),
@@ -114,6 +115,20 @@ class Comparison(msgspec.Struct, frozen=True):
     assumptions: list[str] = []
     sources: list[str] = []
     provenance: str = "modelled"
+    published: list[Published] = []
+    """What the scenario's sources say of it."""
+
+    @property
+    def held_against(self) -> list[HeldAgainst]:
+        """Each published figure beside ours: of these runs where all its policies ran, else as it was recorded."""
+        rows = {row.policy: row for row in self.rows}
+        energy_wh = {policy: row.energy.watt_hours()["total"] for policy, row in rows.items()}
+        return held_against(self.published, energy_wh, {policy: row.makespan_s for policy, row in rows.items()})
+
+    @property
+    def results(self) -> list[Row]:
+        """`rows` under the name that they had in JSON; for one release."""
+        return self.rows
 
     def row(self, policy: str) -> Row:
         return next(row for row in self.rows if row.policy == policy)
@@ -175,7 +190,8 @@ class Comparison(msgspec.Struct, frozen=True):
         return (
             f"{best.policy} saves {self.saving(best, against):.1%} of the energy against {against.policy} "
             f"({_wh(best)} instead of {_wh(against)}{self._range(against)}) "
-            f"with {_longer(best.makespan_s, against.makespan_s)}{_later(best.wait_s.p95, against.wait_s.p95)}."
+            f"with {_longer(best.makespan_s, against.makespan_s)}{_later(best.wait_s.p95, against.wait_s.p95)}"
+            f"{'; what devices draw is not counted' if best.runs[0].devices else ''}."
         )
 
     def _held_against(self) -> Row:
@@ -193,10 +209,12 @@ class Comparison(msgspec.Struct, frozen=True):
     def to_json(self) -> dict[str, Any]:
         """As `--json` prints it."""
         best = self.best
+        rows = [row.to_json() for row in self.rows]
         return {
             "scenario": self.scenario,
             "seeds": self.seeds,
-            "results": [row.to_json() for row in self.rows],
+            "rows": rows,
+            "results": rows,  # its former name, for one release
             "saving": {
                 "best": best.policy if self.has_a_winner else None,
                 "reference": self.reference,
@@ -206,6 +224,7 @@ class Comparison(msgspec.Struct, frozen=True):
                 },
                 "sentence": self.sentence,
             },
+            "published": [msgspec.to_builtins(held) | {"sentence": held.sentence} for held in self.held_against],
             "warnings": self.warnings,
             "provenance": self.provenance,
             "assumptions": self.assumptions,

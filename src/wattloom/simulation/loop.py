@@ -34,7 +34,16 @@ from wattloom.simulation.physics import (
     energy_of,
     threads_of,
 )
-from wattloom.simulation.result import Deadlines, Quantiles, Result, TaskCounts, left_waiting, unknown_power
+from wattloom.simulation.result import (
+    Deadlines,
+    Quantiles,
+    Result,
+    TaskCounts,
+    devices_of,
+    left_waiting,
+    uncounted,
+    unknown_power,
+)
 from wattloom.simulation.trial import Arrival, ColdStart, Happening, Trial
 from wattloom.units import Joules
 
@@ -295,6 +304,8 @@ class Simulation:
         busy = sum(host.busy_core_s for host in hosts)
         waiting = len(engine.ledger.tasks)
         unmetered = Counter(host.machine.name for host in hosts if not host.machine.knows_power)
+        joining = [happening.node for happening in self.trial.happenings if isinstance(happening, ev.NodeJoined)]
+        devices = devices_of({node.name: node for node in (*self.trial.nodes, *joining)}.values())
         reasons = Counter(self._why_waiting(record) for record in engine.ledger.tasks.values())
         return Result(
             scenario=self.trial.name,
@@ -312,8 +323,9 @@ class Simulation:
             waits=self._waits,
             power=power.series(counted),
             deadlines=Deadlines(self._in_time, self._late),
-            warnings=[*unknown_power(unmetered), *self._unbounded(), *left_waiting(reasons)],
+            warnings=[*unknown_power(unmetered), *uncounted(devices), *self._unbounded(), *left_waiting(reasons)],
             knows_energy=not unmetered,
+            devices=devices,
             assumptions=list(self.trial.assumptions),
         )
 

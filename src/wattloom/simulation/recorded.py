@@ -13,6 +13,7 @@ from wattloom.cluster.profile import MachineProfile
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.simulation.arrivals import SHORTEST_S
+from wattloom.simulation.result import devices_of
 from wattloom.simulation.trial import Arrival, Happening, SchedulerCost, Trial
 from wattloom.units import Joules, millicores
 from wattloom.workload.function import Function, Variant
@@ -245,6 +246,11 @@ class Recorded:
         if unknown:
             notes.append(f"no power curve for {', '.join(unknown)}: their joules are missing")
         return notes
+
+    def devices(self) -> dict[str, int]:
+        """Of all nodes there were."""
+        joining = [happening.node for happening in self.happenings if isinstance(happening, ev.NodeJoined)]
+        return devices_of({node.name: node for node in (*self.nodes.values(), *joining)}.values())
 
     def _that_count(self) -> set[str]:
         """Machines that something ran on, and those of nodes that are here in the simulation, which draw when idle."""

@@ -24,7 +24,7 @@ from wattloom.simulation.host import ASLEEP, WAKING, Host
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.physics import Physics, energy_of, threads_of
 from wattloom.simulation.recorded import Recorded
-from wattloom.simulation.result import Quantiles, Result, TaskCounts
+from wattloom.simulation.result import Quantiles, Result, TaskCounts, uncounted
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -325,6 +325,7 @@ class _AsRun:
         proposals = self._fold.engine.proposals
         waiting = len(self._submitted) - len(self._finished) - self._ended_otherwise
         waits = list(self._waits.values())
+        devices = self.facts.devices()
         return Result(
             scenario=self.log.header.scenario or self.log.path.name,
             policy=self.log.header.policy,
@@ -340,5 +341,7 @@ class _AsRun:
             digest=self._digest.hex(),
             waits=waits,
             power=power.series(counted),
+            warnings=uncounted(devices),
+            devices=devices,
             assumptions=self.assumptions,
         )

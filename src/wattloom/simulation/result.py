@@ -3,11 +3,14 @@
 Owns the figures and how they are defined. Everything in it is modelled; it says so itself.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from math import ceil
 from typing import Any
 
 import msgspec
 
+from wattloom.cluster.node import Node
 from wattloom.energy.split import EnergySplit
 
 
@@ -77,6 +80,8 @@ class Result(msgspec.Struct, frozen=True):
     """False: some nodes have no power curve, and their joules are missing."""
     assumptions: list[str] = []
     provenance: str = "modelled"
+    devices: dict[str, int] = {}
+    """Of the cluster, by kind. There is no model of what they draw: their joules are unknown, and in no total."""
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` prints it."""
@@ -85,7 +90,7 @@ class Result(msgspec.Struct, frozen=True):
             "policy": self.policy,
             "seed": self.seed,
             "makespan_s": self.makespan_s,
-            "energy_wh": self.energy.watt_hours(),
+            "energy_wh": with_devices(self.energy.watt_hours(), self.devices),
             "tasks": msgspec.to_builtins(self.tasks),
             "wait_s": msgspec.to_builtins(self.wait_s),
             "slowdown": msgspec.to_builtins(self.slowdown),
@@ -106,6 +111,27 @@ def unknown_power(machines: dict[str, int]) -> list[str]:
         return []
     named = ", ".join(f"{name} ({count} nodes)" if count > 1 else name for name, count in sorted(machines.items()))
     return [f"no power curve for {named}: their joules are unknown and missing in every total"]
+
+
+def devices_of(nodes: Iterable[Node]) -> dict[str, int]:
+    """How many of each kind."""
+    found: Counter[str] = Counter()
+    for node in nodes:
+        found.update(node.devices)
+    return dict(sorted(found.items()))
+
+
+def uncounted(devices: dict[str, int]) -> list[str]:
+    """A warning, if there are devices."""
+    if not devices:
+        return []
+    named = ", ".join(f"{count:,} {kind}" for kind, count in devices.items())
+    return [f"what devices draw is not counted ({named}): their joules are unknown and missing in every total"]
+
+
+def with_devices(parts: dict[str, float], devices: dict[str, int]) -> dict[str, float | None]:
+    """Watt-hours by parts, those of devices as unknown where there are any."""
+    return {**parts, **({"devices": None} if devices else {})}
 
 
 def left_waiting(reasons: dict[str, int]) -> list[str]:

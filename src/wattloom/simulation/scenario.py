@@ -15,6 +15,7 @@ import msgspec
 from wattloom.cluster.catalogue import MachineEntry
 from wattloom.errors import ScenarioError
 from wattloom.files import UNREADABLE, read_text
+from wattloom.simulation.published import Published
 from wattloom.simulation.scenario_problems import in_words
 from wattloom.simulation.trial import SchedulerCost
 
@@ -124,6 +125,8 @@ class Scenario(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     assumptions: list[str] = []
     """What is not in the source and was assumed."""
     sources: list[str] = []
+    published: list[Published] = []
+    """Figures of the sources', to hold ours against."""
     forecasts: Literal["declared", "none"] = "declared"
     """Whether the scheduler is told the functions' usual run times, or has to learn them."""
     power_cap_w: Positive | None = None

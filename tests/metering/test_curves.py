@@ -50,8 +50,8 @@ def test_the_family_tells_more_than_the_kind() -> None:
 
 
 @pytest.mark.xfail(
-    reason="the scheduler's machines have one shape for all; the learned model of `machines curve` comes to them with the "
-    "room that owns all knowledge of machines"
+    reason="the scheduler's machines have one shape for all; the learned model of `machines curve` comes to them with "
+    "the room that owns all knowledge of machines"
 )
 @pytest.mark.parametrize("name", ["epyc-9654", "xeon-e5-2690", "xeon-gold-6430"])
 def test_the_schedulers_curve_of_an_unmeasured_machine_is_the_one_the_command_tells(name: str) -> None:

@@ -27,8 +27,8 @@ POINT_ERROR: Final = 1e-7
 
 Nearness = Literal["same processor", "same family", "newer than all", "no processor"]
 RECENT: Final = 2.0
-"""Years. A processor this close to the last that were learned from is still sold: without a year, its machine may be newer
-than all of them."""
+"""Years. A processor this close to the last that were learned from is still sold: without a year, its machine may be
+newer than all of them."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -140,14 +140,11 @@ def nearness(model: CurveModel, cpu: str | None) -> Nearness:
 def sureness(model: CurveModel, cpu: str | None, year: float | None) -> str:
     """Which of the model's spreads the machine has.
 
-    One that came after all that were learned from has newer firmware, even if its processor is known. Where nothing tells
-    its age it may be such a one, so it has their spread.
+    One that came after all that were learned from has newer firmware, even if its processor is known. Where nothing
+    tells its age it may be such a one, so it has their spread.
     """
     near = nearness(model, cpu)
-    if year is not None:
-        newer = year > model.latest
-    else:
-        newer = (named(cpu).year or model.latest) > model.latest - RECENT
+    newer = model.latest < (year if year is not None else (named(cpu).year or model.latest) + RECENT)
     if near == "no processor":
         return "newer, no processor" if newer else near
     return "newer than all" if newer else near

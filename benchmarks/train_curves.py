@@ -219,7 +219,7 @@ def parted(rows: Matrix, groups: Matrix, parts: int = 5) -> list[tuple[Matrix, M
 def ahead(machines: Machines, rows: Matrix, first: int = 2011) -> list[tuple[Matrix, Matrix]]:
     """Some of each year's machines (no year shall count for more), and all up to one, two, three and four years before.
 
-    What a year's machines have in common, new silicon and firmware, is most of the error: it hardly grows with the lead.
+    What a year's machines have in common, new silicon and firmware, is most of the error, hardly growing with the lead.
     """
     years = machines.years[rows]
     by_year = {year: rows[years == year] for year in range(first, int(years.max()) + 1)}

@@ -7,6 +7,7 @@ from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Evict, Place
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.state import Stage
+from wattloom.testing import builders
 from wattloom.testing.builders import LINEAR
 from wattloom.testing.harness import Harness
 
@@ -136,3 +137,58 @@ def test_a_log_with_leases_replays(h: Harness) -> None:
         h.finish(f"t{number}", 0.01)
     assert sum(isinstance(each, Place) for _, told in h.recorded for each in told) == 8
     h.replay()
+
+
+# -- from an earlier run -----------------------------------------------------------------------------------------------
+
+
+def found(h: Harness, task: str, behind: str = "", started: bool = False) -> None:
+    past = ev.Past(attempts=2, failures=1, submitted=0.0)
+    h.tell(ev.TaskFound(h.time, builders.task(task, "f"), "a", 2, started, past, behind))
+
+
+def test_those_found_behind_another_follow_it_and_take_no_share_of_their_own(h: Harness) -> None:
+    found(h, "t1", started=True)
+    found(h, "t2", "t1")
+    found(h, "t3", "t1")
+    node = h.engine.ledger.index.nodes["a"]
+    assert (node.demand, node.tasks) == (1000, {"t1"})
+    assert [h.stage(name) for name in ("t1", "t2", "t3")] == [Stage.RUNNING, Stage.BEHIND, Stage.BEHIND]
+    h.finish("t1")
+    assert [h.stage(name) for name in ("t2", "t3")] == [Stage.PLACED, Stage.BEHIND]
+    h.tell(ev.TaskFinished(h.time, "t2", 2))
+    h.tell(ev.TaskFinished(h.time, "t3", 2))
+    assert (node.demand, node.tasks) == (0, set())
+    assert h.outcome("t3") == "finished"
+
+
+def test_nobody_else_is_placed_behind_those_that_were_found(h: Harness) -> None:
+    found(h, "t1")
+    found(h, "t2", "t1")
+    h.submit("t3")
+    assert h.stage("t3") == Stage.QUEUED
+
+
+def test_nobody_is_found_behind_one_who_has_no_share_there(h: Harness) -> None:
+    found(h, "t1")
+    found(h, "t2", "t1")
+    for behind_whom in ("nobody", "t2"):
+        event = ev.TaskFound(h.time, builders.task("t3", "f"), "a", behind=behind_whom)
+        assert h.refused(event).field == "behind"
+
+
+def test_what_earlier_runs_saw_of_a_task_counts_on(h: Harness) -> None:
+    past = ev.Past(attempts=4, failures=1, losses=3, submitted=-2.0)
+    h.tell(ev.TaskSubmitted(h.time, builders.task("t1", "f", retries=1, idempotent=True), past))
+    record = h.engine.ledger.tasks["t1"]
+    assert (record.attempt, record.failures, record.losses, record.submitted) == (5, 1, 3, -2.0)
+    h.tell(ev.TaskFailed(h.time, "t1", 5, "infrastructure"))
+    assert h.outcome("t1") == "failed"
+    h.tell(ev.TaskSubmitted(h.time, builders.task("t2", "f", retries=1), past))
+    h.tell(ev.TaskFailed(h.time, "t2", 5, "function"))
+    assert h.outcome("t2") == "failed"
+
+
+@pytest.mark.parametrize("past", [ev.Past(attempts=-1), ev.Past(losses=2**60), ev.Past(submitted=5.0)])
+def test_a_past_that_cannot_be_is_refused(h: Harness, past: ev.Past) -> None:
+    assert h.refused(ev.TaskSubmitted(h.time, builders.task("t1", "f"), past)).field.startswith("past.")

@@ -1,9 +1,13 @@
 """What an earlier run left unfinished is found again, with all that is needed to run it, and only once."""
 
+import tracemalloc
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from wattloom.journal.calls import Call, KeptFunction, Unfinished
+from wattloom.journal.journal import Journal
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.log import VERSION, Header
 from wattloom.testing.builders import requirements
@@ -179,3 +183,36 @@ def test_kinds_of_records_that_are_not_known_do_no_harm(h: Harness, open_journal
     journal.append(b'{"event":"comet-seen","time":9.0,"tail":[1,2]}\n{"instruction":"wave","hands":2}\n')
     journal.close()
     assert [left.task.id for left in open_journal(run=False).unfinished()] == ["t1"]
+
+
+# -- what it costs -----------------------------------------------------------------------------------------------------
+
+
+def peak_of_recovering(path: Path, ended: int) -> int:
+    """Bytes of memory that it takes to find the one open task behind so many that have ended."""
+    journal = Journal.open(path)
+    journal.begin_run(Header(VERSION, "fifo", "local"), 1000.0)
+    journal.append(b'{"event":"task-submitted","time":0.5,"task":{"id":"1-0","function":"f"}}\n')
+    for first in range(0, ended, 100):
+        for number in range(first + 1, first + 101):
+            journal.append(
+                b'{"event":"task-submitted","time":1.0,"task":{"id":"1-%d","function":"f"}}\n'
+                b'{"instruction":"place","task":"1-%d","attempt":1,"node":"n","variant":"default","cost":null}\n'
+                b'{"event":"task-finished","time":2.0,"task":"1-%d","attempt":1,"cpu_s":0.1}\n'
+                % (number, number, number)
+            )
+        journal.commit()
+    journal.close()
+    journal = Journal.open(path)
+    tracemalloc.start()
+    try:
+        assert [each.task.id for each in journal.unfinished()] == ["1-0"]
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        journal.close()
+
+
+def test_memory_does_not_grow_with_the_tasks_that_have_ended(tmp_path: Path) -> None:
+    few, many = peak_of_recovering(tmp_path / "few", 200), peak_of_recovering(tmp_path / "many", 6000)
+    assert many < 2 * few

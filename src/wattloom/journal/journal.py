@@ -22,7 +22,7 @@ from wattloom.journal.calls import Call, KeptFunction, KeptResult, Unfinished
 from wattloom.journal.forking import unforked
 from wattloom.journal.lock import Lock
 from wattloom.journal.pending import Pending
-from wattloom.journal.retention import Retention, clear_away, let_go
+from wattloom.journal.retention import MEGABYTE, Retention, clear_away, let_go
 from wattloom.journal.schema import Durability, connect
 from wattloom.journal.size import WRITTEN
 from wattloom.journal.spool import Spool, spool_path
@@ -31,6 +31,8 @@ from wattloom.scheduling.log import Header
 from wattloom.scheduling.stored_log import damage, rows_of
 
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+LEAST_RUN: Final = 1 << 20
+KEPT_RUNS: Final = 4
 TIDYING_S: Final = 0.05
 """Time that is spent on tidying up when a journal is opened."""
 LOOKED_AT: Final = f"UPDATE runs SET unfinished = ?, bytes = {WRITTEN} WHERE run = ?"
@@ -144,6 +146,22 @@ class Journal:
         self._lock.sign()
 
     @unforked
+    def turn_over(self, header: Header, began: float, ended: float, unfinished: int) -> int:
+        """End the run and begin another, which has to say before the next commit how its unfinished tasks stand: with
+        that commit they are the new run's, and till then the old one's."""
+        run = self._current()
+        self.commit()
+        written = self._written
+        self.run = None
+        new = self.begin_run(header, began)
+        self._pending.change(
+            "UPDATE runs SET ended = ?, unfinished = ?, bytes = ? WHERE run = ?", ended, unfinished, written, run
+        )
+        self._pending.change("DELETE FROM workers WHERE run = ?", run)
+        if unfinished:
+            self.taken_over(run)
+        return new
+
     def unfinished(self) -> list[Unfinished]:
         """Every accepted task without an end, of all earlier runs that nobody has taken over. Reads their logs."""
         connection = self._opened()
@@ -219,9 +237,14 @@ class Journal:
     @property
     def run_bytes(self) -> int:
         """By which this run has made the journal larger, but for payloads, which go by themselves: a program that never
-        ends may begin a new run when this is large and nothing is open. Functions that earlier runs kept are not
-        counted again: a large one would make every run a long one."""
+        ends may begin a new run when this is large. Functions that earlier runs kept are not counted again: a large one
+        would make every run a long one."""
         return self._written + self._new_functions
+
+    @property
+    def long_run(self) -> int:
+        """Bytes from which on a run is long: so few that those which may be kept are several."""
+        return max(LEAST_RUN, round(self._retention.megabytes * MEGABYTE / KEPT_RUNS))
 
     @property
     def pending_bytes(self) -> int:
@@ -285,10 +308,11 @@ class Journal:
             raise errors.corrupt(self.path, f"what was learned of {function} cannot be read: {problem}") from problem
 
     @unforked
-    def prune(self) -> None:
-        """Remove runs that need not be kept any more, as when it was opened."""
-        let_go(self._opened(), self.path, self._retention, time.time())
-        self.tidy()
+    def prune(self, room: int = 0) -> None:
+        """Strike out runs that need not be kept any more, as when it was opened, so that the present one has so many
+        bytes of what may be kept. Their rows are `tidy`'s."""
+        megabytes = max(0.0, self._retention.megabytes - room / MEGABYTE)
+        let_go(self._opened(), self.path, msgspec.structs.replace(self._retention, megabytes=megabytes), time.time())
 
     @unforked
     def tidy(self, seconds: float = TIDYING_S) -> bool:

@@ -53,7 +53,7 @@ def workers_of(connection: sqlite3.Connection, run: int) -> dict[str, int]:
 
 
 def _stories(connection: sqlite3.Connection, path: Path, run: int) -> Stories:
-    stories = Stories(str(path))
+    stories = Stories(str(path), ended=False)
     expected = rows_of(run)[0]
     for row, records in _sound_rows(connection, path, run, LOG, "records"):
         expected += 1

@@ -165,10 +165,12 @@ _Taker = Callable[[bytes], None]
 
 
 class Stories:
-    """All tasks of a run, in order of submission. `source` is named when a line cannot be read."""
+    """All tasks of a run, in order of submission. `source` is named when a line cannot be read; `ended` says whether
+    those that have ended are wanted: a long run has many more of them than of others."""
 
-    def __init__(self, source: str = "") -> None:
+    def __init__(self, source: str = "", *, ended: bool = True) -> None:
         self._source: Final = source
+        self._keep_ended: Final = ended
         self._line = FIRST_LINE
         self.by_task: Final[dict[str, Story]] = {}
         self.open: Final[dict[str, Story]] = {}
@@ -266,6 +268,9 @@ class Stories:
 
     def _finished(self, event: _Finished) -> None:
         if (story := self.open.pop(event.task, None)) is not None:
+            if not self._keep_ended:
+                del self.by_task[event.task]
+                return
             story.outcome, story.ended, story.seconds = "finished", event.time, event.seconds
             story.message = ""
             self._owe(story, event.cpu_s)
@@ -328,6 +333,8 @@ class Stories:
 
     def _conclude(self, instruction: _Conclude) -> None:
         if (story := self.open.pop(instruction.task, None)) is not None:
+            if not self._keep_ended:
+                del self.by_task[instruction.task]
             story.outcome, story.ended = instruction.outcome, self.time
             story.message = instruction.message or story.message
 

@@ -21,6 +21,9 @@ from wattloom.workload.function import Function
 ENDED_AT_ONCE: Final = -1
 """Instead of a chunk: the call ended before its payload was kept."""
 
+MOST_IN_A_CHUNK: Final = 512
+"""Calls whose payloads are kept together, till the last of them has ended."""
+
 
 class Books:
     """A run's engine, journal and payloads; and the next run's, when one has become long."""
@@ -77,8 +80,8 @@ class Books:
         if self._new:
             new = [job for job in self._new if job.chunk != ENDED_AT_ONCE]
             self._new = []
-            if new:
-                self._keep(new)
+            for first in range(0, len(new), MOST_IN_A_CHUNK):
+                self._keep(new[first : first + MOST_IN_A_CHUNK])
         if self._records:
             records, self._records = self._records, []
             self.journal.append(self._encode(records))
@@ -96,14 +99,19 @@ class Books:
         for job in new:
             job.chunk = chunk
 
-    def turn_over(self, ended: float) -> None:
-        """Nothing is open: end the run and begin another, so that old ones can be removed. The engine begins anew."""
+    def turn_over(self, ended: float, jobs: list[Job]) -> None:
+        """End the run and begin another with these calls, which have not ended, so that old runs can be removed. The
+        engine begins anew, and has to be told how things stand before the next commit."""
         self.keep_learned()
         self.commit()
-        self.journal.end_run(ended)
         placed = self.engine.placed
-        self.run = self.journal.begin_run(msgspec.structs.replace(self._header, placed=placed), self._began)
+        header = msgspec.structs.replace(self._header, placed=placed)
+        self.run = self.journal.turn_over(header, self._began, ended, len(jobs))
         self.engine = self._new_engine(placed)
+        self._left.clear()
+        for job in jobs:
+            job.chunk = 0
+            self.accept(job)
 
     # -- functions -----------------------------------------------------------------------------------------------------
 

@@ -7,13 +7,17 @@ to the journal, then carried out; then futures learn their results.
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures._base import PENDING
 from contextlib import suppress
 from selectors import EVENT_READ, EVENT_WRITE
 from time import monotonic
 from typing import Any, Final
 
+import msgspec
+
+from wattloom.cluster.node import Node
+from wattloom.cluster.node_class import Mode
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import EventRefused
 from wattloom.journal.errors import JournalError
@@ -25,6 +29,7 @@ from wattloom.local.hearing import Hearing
 from wattloom.local.job import Job
 from wattloom.local.keys import Keys, Next
 from wattloom.local.nodes import LocalNode
+from wattloom.local.present_state import present_state
 from wattloom.local.reading_pace import USUAL_S
 from wattloom.local.recovery import Recovered
 from wattloom.scheduling import events as ev
@@ -34,7 +39,11 @@ AT_ONCE: Final = 512
 """Commands that are taken in before anything else is looked at again."""
 KEEP_LEARNED_S: Final = 10.0
 LONG_RUN: Final = 32 * 1024 * 1024
-"""Bytes of a run's log from which on another is begun, when nothing is open."""
+"""Bytes of a run's log from which on another is begun, however much may be kept."""
+CARRIED: Final = 2048
+"""Bytes of log that a run must have for each open call: its beginning is to be a small part of the next one."""
+TIDYING_S: Final = 0.005
+TIDY_EVERY_S: Final = 0.025
 
 
 class Dispatcher(Hearing):
@@ -63,6 +72,12 @@ class Dispatcher(Hearing):
         self._machine_of: Final = {node.name: node.profile.name for node in nodes}
         self._keep_learned_at: float = KEEP_LEARNED_S
         self._reading_at: float = 0.0
+        self._long_run: Final = min(LONG_RUN, books.journal.long_run)
+        self._turn_over_at: float = 0.0
+        """When it is tried again, if the meter did not say anything."""
+        self._tidying: bool = False
+        """Whether rows of runs that were let go may still be there."""
+        self._tidy_at: float = 0.0
         self.closed: bool = False
         """Whether no more calls are taken."""
         self.ended: bool = False
@@ -251,17 +266,17 @@ class Dispatcher(Hearing):
             os.close(self._wakeup)
 
     def _begin(self) -> None:
-        self._join()
+        self._join([node.node for node in self._nodes])
         if self._desk is not None:
             self._now = monotonic() - self._began  # of the reading, not of the executor's first moment
             self._desk.begin(self._now)
 
-    def _join(self) -> None:
+    def _join(self, nodes: list[Node]) -> None:
         """Tell the engine of the nodes."""
         for profile in _different([node.profile for node in self._nodes]):
             self.tell(ev.MachineDefined(self._now, profile))
-        for node in self._nodes:
-            self.tell(ev.NodeJoined(self._now, node.node))
+        for node in nodes:
+            self.tell(ev.NodeJoined(self._now, node))
 
     def _turn(self) -> None:
         """What came in; what follows; what is written; what is done."""
@@ -273,8 +288,10 @@ class Dispatcher(Hearing):
         if self._books.has_news or self._after_commit:
             self._books.commit()
         self.deliver()
-        if not self._jobs and not self._inbox and self._books.journal.run_bytes > LONG_RUN:
+        if self._books.journal.run_bytes > self._long_run:
             self._turn_over()
+        elif self._tidying and self._now >= self._tidy_at:
+            self._tidy()
 
     def _look_at_the_clock(self) -> None:
         """Once a turn: all that is done in it happens at one time."""
@@ -340,12 +357,15 @@ class Dispatcher(Hearing):
             self._now = monotonic() - self._began
             self._read_meter(desk, self._now)
 
-    def _read_meter(self, desk: Desk, now: float) -> None:
+    def _read_meter(self, desk: Desk, now: float) -> bool:
+        """Whether the meter said something: what ended before has its joules then."""
         interval = self._books.engine.policy.reading_interval_s
         wanted = interval is not None and now >= self._reading_at
         busy = [worker for worker in self._workforce.workers.values() if worker.sent]
+        told = False
         for event, used, draws in desk.read(now, busy):
             if event.seconds > 0.0:
+                told = True
                 self.tell(event)
                 if wanted:
                     self.tell(ev.ReadingArrived(now, event.node, event.meter_j / event.seconds, draws))
@@ -358,24 +378,50 @@ class Dispatcher(Hearing):
         if now >= self._keep_learned_at:
             self._books.keep_learned()
             self._keep_learned_at = now + KEEP_LEARNED_S
+        return told
 
     # -- a run's end ---------------------------------------------------------------------------------------------------
 
     def _turn_over(self) -> None:
-        """The run has become long, and nothing is open: begin another, so that the journal need not keep this one."""
-        metering = self._desk is not None and self._desk.due is not None
-        if metering or self._books.has_news or self._to_resolve or self._after_commit or any(self._purging()):
+        """The run has become long: begin another with what is open, so that the journal need not keep this one."""
+        run_bytes = self._books.journal.run_bytes
+        if self._waking or len(self._jobs) * CARRIED > run_bytes or self._now < self._turn_over_at:
+            return  # soon; or when what is told again is little beside what is left behind
+        if not self._all_is_paid() and run_bytes < 2 * self._long_run:
+            self._turn_over_at = self._now + USUAL_S
             return
-        self._books.turn_over(self.unix(self._now))
+        state = present_state(self._books.engine, self._jobs, self._now)
+        nodes = self._as_they_are()
+        self._books.turn_over(self.unix(self._now), list(self._jobs.values()))
         self._workforce.turn_over()
-        self._waking.clear()
-        self._join()
+        self._join(nodes)
         for function in list(self._functions.values()):
             self.carry_out(self._books.define(function, self._machines, self._now))
-        self._books.journal.prune()
+        for event in state:
+            self.tell(event)
+        self._books.commit()
+        self._books.journal.prune(self._long_run)
+        self._tidying = True
 
-    def _purging(self) -> Iterator[bool]:
-        return (worker.purging for worker in self._workforce.workers.values())
+    def _all_is_paid(self) -> bool:
+        """Calls that have ended are to have their joules in the run in which they did."""
+        desk = self._desk
+        if desk is None or desk.due is None:
+            return True
+        self._look_at_the_clock()
+        return self._read_meter(desk, self._now)
+
+    def _as_they_are(self) -> list[Node]:
+        """The nodes; some may sleep."""
+        states = self._books.engine.ledger.index.nodes
+        return [
+            msgspec.structs.replace(node.node, asleep=states[node.name].mode == Mode.ASLEEP) for node in self._nodes
+        ]
+
+    def _tidy(self) -> None:
+        """A little at a time: calls are not to wait for it."""
+        self._tidying = self._books.journal.tidy(TIDYING_S)
+        self._tidy_at = monotonic() - self._began + TIDY_EVERY_S
 
     def _finish(self) -> None:
         if self._desk is not None and self._desk.due is not None:

@@ -250,6 +250,9 @@ class Engine(Placing):
         node = self._node(event.node)
         if not 0 <= event.attempt <= MOST_COUNT:
             raise EventRefused("attempt", f"must be a number of attempts, not {event.attempt}")
+        if event.behind:
+            self._found_behind(event, node)
+            return
         record = self.ledger.tasks.get(event.task.id)
         if record is None:
             record = self._accept(event.task, event.past, found=True)
@@ -266,6 +269,16 @@ class Engine(Placing):
         record.stage = Stage.RUNNING if event.started else Stage.PLACED
         if self._readings and record.outlook is not None:
             self.ledger.will_draw(node, record, record.outlook)
+
+    def _found_behind(self, event: ev.TaskFound, node: NodeState) -> None:
+        """It waits for a share that another has: from an earlier run, of which nothing is decided anew."""
+        holder = self.ledger.tasks.get(event.behind)
+        if holder is None or holder.home is not node:
+            raise EventRefused("behind", f"{event.behind} has no share of {event.node}")
+        record = self._accept(event.task, event.past, found=True)
+        self.leases.put_behind(record, holder.lease or self.leases.resume(holder, self.time))
+        record.attempt = event.attempt or record.attempt + 1
+        record.started = event.started
 
     def _take_out(self, record: TaskRecord) -> None:
         """Out of the queue, off the node it was meant for, or whatever it waits for."""

@@ -129,6 +129,8 @@ class TaskFound(Event, frozen=True, tag="task-found"):
     started: bool = True
     """False: it has its place, and nobody has heard yet that it began."""
     past: Past | None = None
+    behind: str = ""
+    """It has no share of its own: this task, which was found before, has it. Those found behind it before go first."""
 
 
 class TaskLeaving(Event, frozen=True, tag="task-leaving"):

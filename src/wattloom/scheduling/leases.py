@@ -35,6 +35,15 @@ class Leases:
         record.lease = lease
         self.by_shape.setdefault(record.shape.index, []).append(lease)
 
+    def resume(self, record: TaskRecord, time: float) -> Lease:
+        """A share on which others follow already. Nobody else will: the next one is decided on."""
+        assert record.home is not None
+        assert record.outlook is not None
+        lease = Lease(record, record.home, record.outlook, time)
+        record.lease = lease
+        self.by_shape.setdefault(record.shape.index, []).append(lease)
+        return lease
+
     def roomiest(self, shape: Shape, time: float) -> Lease | None:
         """The lease of this shape with the least work behind it, if one takes more."""
         best: Lease | None = None

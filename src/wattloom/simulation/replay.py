@@ -241,6 +241,9 @@ class _AsRun:
         self._submitted.setdefault(task, time)
         self._waits.setdefault(task, time - self._submitted[task])
         self._off(task, time)
+        if event.behind:
+            self._shares.stand_behind(task, event.behind)
+            return
         if host.mode in (ASLEEP, WAKING):
             self._physics.awake(host, time)
         cpu = self.facts.cpu_of(task)

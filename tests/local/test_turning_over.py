@@ -54,7 +54,7 @@ KILLED_LATER = """
 
 @pytest.fixture(autouse=True)
 def in_time() -> Iterator[None]:
-    with within_seconds(60):
+    with within_seconds(150):
         yield
 
 

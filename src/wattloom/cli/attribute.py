@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import SECONDS, WATTS, Finite, NamedPath, as_json
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from wattloom.disaggregation.result import PowerAttribution
@@ -112,9 +113,9 @@ def _print(found: "PowerAttribution") -> None:
     out = console()
     out.print(made)
     for sentence in _sentences(found):
-        click.echo(sentence)
+        say(sentence)
     for warning in found.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
 
 
 def _share(joules: float, found: "PowerAttribution") -> str:

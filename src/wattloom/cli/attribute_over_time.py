@@ -5,7 +5,7 @@ Owns that table, and the sentence under it.
 
 from typing import TYPE_CHECKING, Final
 
-import click
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,19 +32,19 @@ def print_windows(windows: "list[PowerWindow]", gap_s: float) -> None:
     counts = range(min(MOST_COLUMNS, len(order)), 0, -1)
     made = [_table(windows, order[:count], len(order), doubt) for count in counts for doubt in (True, False)]
     out.print(next((each for each in made if fits(each, out)), made[-1] if made else ""))
-    click.echo(MEANING)
+    say(MEANING)
     if gap_s:
-        click.echo("Time without readings is in no row: what was drawn then is unknown.")
+        say("Time without readings is in no row: what was drawn then is unknown.")
 
 
 def _table(windows: "list[PowerWindow]", shown: list[str], functions: int, doubt: bool) -> "Table":
     """`doubt`: with spreads, if there is room."""
     from wattloom.cli.figures import joules
-    from wattloom.cli.printing import literal, table
+    from wattloom.cli.printing import cell, table
 
     left = functions - len(shown)
     others = [f"{left} other{'s' * (left > 1)}"] if left else []
-    columns = ["seconds", "meter", "idle", *map(literal, shown), *others, "unattributed"]
+    columns = ["seconds", "meter", "idle", *map(cell, shown), *others, "unattributed"]
     made = table(*columns, title="Over time", numbers=tuple(columns))
     first = windows[0].start_s
     for window in windows:

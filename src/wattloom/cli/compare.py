@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wattloom.cli.options import NamedPath, as_json, policy_names, scenario_argument
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     pass
@@ -73,7 +74,7 @@ def compare(
 
     print_comparison(comparison)
     if page is not None:
-        click.echo(f"Report: {page}")
+        say(f"Report: {page}")
 
 
 def _command(scenario: str, policies: str | None, seeds: int, reference: str | None, report: Path) -> str:

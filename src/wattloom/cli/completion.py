@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from wattloom.cli.printing import say
+
 
 @click.command(short_help="Print the script that completes commands in your shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -20,4 +22,4 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(cli, {}, "wattloom", "_WATTLOOM_COMPLETE").source())
+    say(kind(cli, {}, "wattloom", "_WATTLOOM_COMPLETE").source())

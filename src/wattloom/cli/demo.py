@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import NamedPath, policy_names, scenario_names
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from wattloom.report.here import Here
@@ -70,15 +71,15 @@ def demo(calls: int, scenario: str, policies: str | None, report: Path) -> None:
     ready(report)
     from wattloom.cli.demo_run import run_here
 
-    click.echo("1. Real functions, in worker processes of this machine\n")
+    say("1. Real functions, in worker processes of this machine\n")
     with progress_bar("calls") as progress:
         here = run_here(calls, progress)
     print_here(here)
-    click.echo(f"2. All policies on the same work, simulated: {scenario}\n")
+    say(f"2. All policies on the same work, simulated: {scenario}\n")
     with progress_bar(f"policies on {Path(scenario).name}") as progress:
         comparison = api.compare(scenario, policies, 1, progress)
     print_comparison(comparison)
-    click.echo(f"Report: {write(comparison, report, _command(calls, scenario, policies, report), here)}")
+    say(f"Report: {write(comparison, report, _command(calls, scenario, policies, report), here)}")
 
 
 def _command(calls: int, scenario: str, policies: str | None, report: Path) -> str:

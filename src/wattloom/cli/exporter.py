@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wattloom.cli.options import LOG_FILE, WATTS, Finite, meter_names
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from wattloom.monitoring.exporter import Exporter
@@ -88,7 +89,7 @@ def exporter(
     from wattloom.monitoring.watching import watch_here
 
     if dashboard:
-        click.echo((files("wattloom.monitoring") / "dashboards" / "wattloom.json").read_text(), nl=False)
+        say((files("wattloom.monitoring") / "dashboards" / "wattloom.json").read_text(), nl=False)
         return
     address = parse_address(listen)
     token = read_token(token_file) if token_file is not None else os.environ.get("WATTLOOM_EXPORTER_TOKEN", "").strip()
@@ -118,7 +119,7 @@ def _serve(exporter: "Exporter", url: str) -> None:
     end_sending = send_metrics(exporter.latest)
     with exporter:
         shown, _ = exporter.latest()
-        click.echo(f"{url}: {shown.provenance} joules ({shown.quantity}) by {shown.meter}. End: Ctrl-C.", err=True)
+        say(f"{url}: {shown.provenance} joules ({shown.quantity}) by {shown.meter}. End: Ctrl-C.", err=True)
         while not over.wait(1.0):
             if exporter.failure:
                 raise click.ClickException(exporter.failure)

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from wattloom.cli.printing import say
 from wattloom.errors import InputError, LogError, MissingExtra, PolicyError, ScenarioError, WattloomError
 
 BAD_INPUT: Final = 2
@@ -97,6 +98,6 @@ def _typed(ctx: click.Context) -> str:
 
 
 def _say(problem: str, what_to_do: str) -> None:
-    click.echo(f"error: {problem}", err=True)
+    say(f"error: {problem}", err=True)
     if what_to_do:
-        click.echo(f"  try: {what_to_do}", err=True)
+        say(f"  try: {what_to_do}", err=True)

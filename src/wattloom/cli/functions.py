@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wattloom.cli.options import as_json, journal_option, say_unreadable
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -53,7 +54,7 @@ def functions(journal: Path | None, idle: "IdlePolicy", as_json: bool) -> None:
         print_json([msgspec.to_builtins(each) for each in found])
         return
     if not found:
-        click.echo("No function was called here yet.")
+        say("No function was called here yet.")
         return
     out = console()
     shared = idle != "node"
@@ -66,7 +67,7 @@ def functions(journal: Path | None, idle: "IdlePolicy", as_json: bool) -> None:
 
 def _table(found: "list[FunctionInfo]", full: bool, trends: bool, shared: bool) -> "Table":
     from wattloom.cli.figures import joules, marked, percent, seconds_with
-    from wattloom.cli.printing import literal, table
+    from wattloom.cli.printing import cell, table
 
     names = ("calls", "failed", "time", "energy", *(("total", "trend s", "trend J") if trends else ()))
     names += ("idle",) if shared else ()
@@ -80,5 +81,5 @@ def _table(found: "list[FunctionInfo]", full: bool, trends: bool, shared: bool) 
             cells += [percent(each.trend_s), percent(each.trend_j)]
         cells += [joules(each.idle_j, None)] if shared else []
         cells += [each.provenance, ", ".join(each.machines)] if full else []
-        made.add_row(*map(literal, cells))
+        made.add_row(*map(cell, cells))
     return made

@@ -6,6 +6,7 @@ import click
 
 from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
 from wattloom.cli.options import LOG_FILE, WATTS, Finite, policy_names
+from wattloom.cli.printing import say
 
 
 @click.command(short_help="Advise kube-scheduler by watts and cost.")
@@ -116,7 +117,7 @@ def extender(
             weight=weight,
             kubeconfig=str(scheduler_kubeconfig or ""),
         )
-        click.echo(text, nl=False)
+        say(text, nl=False)
         return
     set_up_logging(log_format, verbose=verbose)
     options = Options(

@@ -2,6 +2,8 @@
 
 import click
 
+from wattloom.cli.printing import say
+
 
 @click.command(short_help="Print what a cluster needs for Wattloom, for kubectl apply.")
 @click.option(
@@ -38,4 +40,4 @@ def manifests(what: str, image: str, kube_scheduler_image: str, namespace: str) 
     from wattloom.kubernetes.manifests import manifest
 
     text = manifest(what, image=image, kube_scheduler_image=kube_scheduler_image, namespace=namespace)
-    click.echo(text, nl=False)
+    say(text, nl=False)

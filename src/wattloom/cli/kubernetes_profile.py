@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from wattloom.cli.options import LOG_FILE, WATTS, as_json
+from wattloom.cli.printing import say, say_json
 
 
 @click.command(short_help="Publish a machine's profile for a node.")
@@ -57,8 +58,8 @@ def profile(
 
     made = asyncio.run(write())
     if made.warning:
-        click.echo(f"Warning: {made.warning}.", err=True)
+        say(f"Warning: {made.warning}.", err=True)
     if as_json:
-        click.echo(msgspec.json.encode(made).decode())
+        say_json(msgspec.json.encode(made).decode())
     else:
-        click.echo(f"Published: {made.where}.")
+        say(f"Published: {made.where}.")

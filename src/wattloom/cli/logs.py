@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import COUNT, as_json, journal_option, say_unreadable, task_names
+from wattloom.cli.printing import say, say_output
 
 if TYPE_CHECKING:
     from wattloom.journal.questions import LogInfo
@@ -27,6 +28,8 @@ LONGEST_LINE: Final = 60
 @as_json
 def logs(task: str | None, journal: Path | None, limit: int, as_json: bool) -> None:
     """Print what TASK printed, the last 64 KiB of it, and after it, on stderr, the error it ended with.
+
+    To a file or a pipe it goes as it was; a terminal gets its colours, and all other control characters as escapes.
 
     Without TASK: list the last tasks that printed something. `wattloom tasks` lists all.
 
@@ -55,30 +58,30 @@ def logs(task: str | None, journal: Path | None, limit: int, as_json: bool) -> N
 
 def _print_one(found: "LogInfo") -> None:
     if found.output:
-        click.echo(found.output, nl=not found.output.endswith("\n"))
+        say_output(found.output)
     if found.message:
-        click.echo(f"[wattloom] {found.task} {found.state}: {found.message}", err=True)
+        say(f"[wattloom] {found.task} {found.state}: {found.message}", err=True)
     elif not found.output:
-        click.echo(f"[wattloom] {found.task} {found.state}; it printed nothing", err=True)
+        say(f"[wattloom] {found.task} {found.state}; it printed nothing", err=True)
 
 
 def _print_list(found: "list[LogInfo]") -> None:
-    from wattloom.cli.printing import console, literal, table
+    from wattloom.cli.printing import cell, console, table
     from wattloom.cli.tasks import when
 
     if not found:
-        click.echo("No task here has printed anything.")
+        say("No task here has printed anything.")
         return
     several = len({each.journal for each in found}) > 1
     made = table("task", "function", "state", "submitted", *(["journal"] if several else []), "last line")
     for each in found:
         cells = [each.task, each.function, each.state, when(each.submitted, each.run)]
         cells += [*([Path(each.journal).stem] if several else []), _last_line(each.output)]
-        made.add_row(*map(literal, cells))
+        made.add_row(*map(cell, cells))
     console().print(made)
 
 
 def _last_line(output: str) -> str:
     lines = [line for line in output.splitlines() if line.strip()]
-    last = "".join(sign for sign in lines[-1] if sign.isprintable()) if lines else ""
+    last = lines[-1] if lines else ""
     return last if len(last) <= LONGEST_LINE else f"{last[: LONGEST_LINE - 3]}..."

@@ -89,7 +89,7 @@ def curve(
 
 
 def _print(found: "Curve") -> None:
-    from wattloom.cli.printing import console, table
+    from wattloom.cli.printing import cleaned, console, table
 
     shown = table(
         "load %", "watts", "spread", "90% from", "to", numbers=("load %", "watts", "spread", "90% from", "to")
@@ -100,9 +100,9 @@ def _print(found: "Curve") -> None:
     out.print(shown)
     out.print(f"{found.provenance}, watts at the plug; {NEAREST[found.nearness]}", style="dim", markup=False)
     for line in found.assumed:
-        out.print(f"assumed: {line}", style="dim", markup=False)
+        out.print(cleaned(f"assumed: {line}"), style="dim", markup=False)
     for line in found.unused:
-        out.print(line, markup=False)
+        out.print(cleaned(line), markup=False)
 
 
 def _print_fitted(found: "FittedCurve") -> None:

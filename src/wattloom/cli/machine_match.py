@@ -18,7 +18,7 @@ def match(as_json: bool) -> None:
       wattloom machines match --json
     """
     from wattloom import api
-    from wattloom.cli.printing import console, print_json
+    from wattloom.cli.printing import cleaned, console, print_json
 
     found = api.machine_match()
     if as_json:
@@ -26,10 +26,10 @@ def match(as_json: bool) -> None:
         return
     out = console()
     size = f"{found.threads} vCPUs" if found.virtual else f"{found.cores} cores, {found.threads} threads"
-    out.print(f"{found.machine}: {size}", markup=False, highlight=False)
+    out.print(cleaned(f"{found.machine}: {size}"), markup=False, highlight=False)
     watts = f"{figure(found.idle_w)} W idle, {figure(found.full_w)} W at full load"
     out.print(f"{watts} ({found.quantity}, {found.provenance})", markup=False, highlight=False)
-    out.print(f"by {found.by}: {found.source}", markup=False, highlight=False)
+    out.print(cleaned(f"by {found.by}: {found.source}"), markup=False, highlight=False)
     out.print(
         f"spread above idle: {100 * found.spread:.0f}%; of one function's joules: {100 * found.error:.0f}%",
         markup=False,

@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from wattloom.cli.failing import TRACEBACK, WORDS, defect, output_lost
+from wattloom.cli.printing import say
 
 COMMANDS: Final = {
     "run": "Run a command or a function here, and say what it cost.",
@@ -97,7 +98,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         import wattloom
 
-        click.echo(f"wattloom {wattloom.__version__}")
+        say(f"wattloom {wattloom.__version__}")
         ctx.exit()
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wattloom.cli.options import LOG_FILE, meter_names
+from wattloom.cli.printing import safe_json, say
 from wattloom.cli.run import COMMAND, CommandBehind
 
 if TYPE_CHECKING:
@@ -63,12 +64,12 @@ def _run(ctx: click.Context, command: list[str], repeat: int, meter: str, as_jso
 
     def said(done: "MeasuredCommand") -> None:
         if repeat > 1 and sys.stderr.isatty():
-            click.echo(f"[wattloom] {_cost(done)}", err=True)
+            say(f"[wattloom] {_cost(done)}", err=True)
 
     try:
         return measure_repeatedly(command, repeat, meter=meter, stdout=sys.stderr if as_json else None, after=said)
     except CommandCannotRun as problem:
-        click.echo(f"error: {problem.problem}", err=True)
+        say(f"error: {problem.problem}", err=True)
         ctx.exit(problem.code)
 
 
@@ -76,14 +77,14 @@ def _tell(found: "Repeated", output: Path | None, as_json: bool) -> None:
     import msgspec
 
     text = (
-        msgspec.json.format(msgspec.json.encode(found.to_json()), indent=2).decode()
+        safe_json(msgspec.json.format(msgspec.json.encode(found.to_json()), indent=2).decode())
         if as_json
         else "\n".join(_lines(found))
     )
     if output is not None:
         output.write_text(text + "\n")
     else:
-        click.echo(text, err=not as_json)
+        say(text, err=not as_json)
 
 
 def _lines(found: "Repeated") -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wattloom.cli.options import LOG_FILE, Finite, meter_names
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from wattloom.monitoring.snapshot import Snapshot
@@ -74,14 +75,14 @@ class _Said:
 
     def hear(self, seen: "Snapshot", problems: list[str]) -> None:
         if self._begins:
-            click.echo(self._begins, err=True)
+            say(self._begins, err=True)
             self._begins = ""
         wrong = (*([seen.problem] if seen.problem else []), *problems)
         if wrong != self._problems:
             self._problems = wrong
             for each in wrong or ("all is well again",):
-                click.echo(f"[wattloom] {each}", err=True)
+                say(f"[wattloom] {each}", err=True)
         guests = tuple(sorted(vm.name for vm in seen.vms if not vm.ended))
         if guests != self._guests and not self._quiet:
             self._guests = guests
-            click.echo(f"[wattloom] guests: {', '.join(guests) or 'none'}", err=True)
+            say(f"[wattloom] guests: {', '.join(guests) or 'none'}", err=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import as_json
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from wattloom.metering.choosing import MeterInfo
@@ -40,22 +41,22 @@ def list_(as_json: bool) -> None:
         print_json([msgspec.to_builtins(each) for each in found])
         return
     _show(found)
-    click.echo(f"This machine: {here.name}, {here.cores} cores, {here.threads} threads.")
+    say(f"This machine: {here.name}, {here.cores} cores, {here.threads} threads.")
 
 
 def _show(found: "list[MeterInfo]") -> None:
-    from wattloom.cli.printing import console, literal, table
+    from wattloom.cli.printing import cell, console, table
 
     problems = [each for each in found if each.problem]
     made = table("meter", "what it is", "of the", "joules are", "works here")
     for each in found:
         works = f"no ({problems.index(each) + 1})" if each.problem else _works(each)
         cells = (each.name, each.summary, OF.get(each.quantity or "", ""), each.provenance or "", works)
-        made.add_row(*map(literal, cells), style="green" if each.used else None)
+        made.add_row(*map(cell, cells), style="green" if each.used else None)
     out = console()
     out.print(made)
     for number, each in enumerate(problems, 1):
-        click.echo(_hint(number, each, min(out.width, 120)))
+        say(_hint(number, each, min(out.width, 120)))
 
 
 def _works(each: "MeterInfo") -> str:

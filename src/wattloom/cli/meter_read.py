@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wattloom.cli.options import COUNT, Finite, as_json, meter_names
+from wattloom.cli.printing import say, say_json
 
 if TYPE_CHECKING:
     from wattloom.metering.live import Reading
@@ -48,7 +49,7 @@ def read(name: str, interval: float, count: int | None, as_json: bool) -> None:
 
     meter = choose_meter(this_machine(), "" if name == "auto" else name)
     if not as_json:
-        click.echo(f"{meter.name}: {meter.summary}; {meter.provenance}, of {OF[meter.quantity]}")
+        say(f"{meter.name}: {meter.summary}; {meter.provenance}, of {OF[meter.quantity]}")
     _loop(Live(meter), interval, count, as_json)
 
 
@@ -64,7 +65,10 @@ def _loop(live: Any, interval: float, count: int | None, as_json: bool) -> None:
         if wait > 0.0:
             sleep(wait)
         reading = live.read(monotonic())
-        click.echo(msgspec.json.encode(reading).decode() if as_json else _line(reading))
+        if as_json:
+            say_json(msgspec.json.encode(reading).decode())
+        else:
+            say(_line(reading))
 
 
 def _line(reading: "Reading") -> str:

@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from wattloom.cli.printing import cleaned, say
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_COMPLETED: Final = 50
@@ -113,7 +115,11 @@ def task_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
     except WattloomError:
         return []
     names = {each.task: each.function for each in reversed(found) if each.task.startswith(incomplete)}
-    return [CompletionItem(name, help=function) for name, function in reversed(names.items())]
+    return [
+        CompletionItem(name, help=" ".join(cleaned(function).split()))
+        for name, function in reversed(names.items())
+        if name.isprintable()
+    ]
 
 
 def function_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -125,14 +131,16 @@ def function_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
         found = sorted({each.function for each in tasks(limit=MOST_COMPLETED)})
     except WattloomError:
         return []
-    return [CompletionItem(name) for name in found if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in found if name.startswith(incomplete) and name.isprintable()]
 
 
 def journal_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Those of the state folder; if none begins like that, files."""
     from wattloom.settings import journals
 
-    found = [CompletionItem(path.stem) for path in journals() if path.stem.startswith(incomplete)]
+    found = [
+        CompletionItem(path.stem) for path in journals() if path.stem.startswith(incomplete) and path.stem.isprintable()
+    ]
     return found or [CompletionItem(incomplete, type="file")]
 
 
@@ -159,7 +167,7 @@ def say_unreadable() -> None:
     from wattloom.journal.search import unreadable
 
     for path, problem in unreadable().items():
-        click.echo(f"warning: {path}: {problem}", err=True)
+        say(f"warning: {path}: {problem}", err=True)
 
 
 def size(text: str) -> int:

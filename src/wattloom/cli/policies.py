@@ -4,6 +4,7 @@ import click
 import msgspec
 
 from wattloom.cli.options import as_json
+from wattloom.cli.printing import say
 
 
 @click.command(short_help="List the policies and their options.")
@@ -41,4 +42,4 @@ def _say_unavailable() -> None:
     from wattloom.policies.loading import unavailable
 
     for name, problem in unavailable().items():
-        click.echo(f"warning: {name}: {problem}", err=True)
+        say(f"warning: {name}: {problem}", err=True)

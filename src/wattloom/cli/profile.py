@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import as_json, meter_names
+from wattloom.cli.printing import say
 from wattloom.cli.profile_options import FILE, how_long, which_file
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def show(file: Path | None, plot: Path | None, as_json: bool) -> None:
     if plot is not None:
         from wattloom.report.profiles import profile_picture
 
-        click.echo(f"Drawn: {profile_picture(made, plot)}", err=True)
+        say(f"Drawn: {profile_picture(made, plot)}", err=True)
     _print(made, path, as_json)
 
 
@@ -182,7 +183,7 @@ def diff(a: Path, b: Path, plot: Path | None, package_to_wall: str | None, as_js
     if plot is not None:
         from wattloom.report.profiles import comparison_picture
 
-        click.echo(f"Drawn: {comparison_picture(found, plot)}", err=True)
+        say(f"Drawn: {comparison_picture(found, plot)}", err=True)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
@@ -204,7 +205,7 @@ def _taken(wishes: "Wishes", meter: "Meter") -> "tuple[CpuProfile, Path]":
 
 def _warn_of_estimates(meter: "Meter") -> None:
     if meter.provenance != "measured":
-        click.echo(
+        say(
             f"warning: meter {meter.name} does not measure, its watts are {meter.provenance}: this profile will only "
             "say what the estimate believed before. How much work is done at each level is counted for real, and only "
             "that will be used. `wattloom meter list` says what a real meter would need here.",
@@ -218,7 +219,7 @@ def _put_frequencies_back(folder: Path) -> None:
 
     try:
         with alone(folder, patience_s=0.0):
-            click.echo(left_behind(folder), err=True)
+            say(left_behind(folder), err=True)
     except Busy:
         pass  # its owner lives, and will put them back
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from wattloom.cli.figures import seconds
+from wattloom.cli.printing import literal, say
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -39,7 +38,9 @@ class _Bar:
         now = monotonic()
         if now - self._drawn >= BETWEEN_DRAWINGS_S:
             self._drawn = now
-            self.bar.update(self._task, description=step.words, completed=step.done, total=step.total, left=_left(step))
+            self.bar.update(
+                self._task, description=literal(step.words), completed=step.done, total=step.total, left=_left(step)
+            )
             self.bar.refresh()
 
 
@@ -53,7 +54,7 @@ class _Lines:
         if step.words != self._said:
             self._said = step.words
             left = _left(step)
-            click.echo(f"{step.done + 1}/{step.total} {step.words}{', ' + left if left else ''}", err=True)
+            say(f"{step.done + 1}/{step.total} {step.words}{', ' + left if left else ''}", err=True)
 
 
 def _left(step: "Step") -> str:
@@ -67,7 +68,7 @@ def progress_of_steps(path: Path) -> Iterator["Tell"]:
         with _shown() as tell:
             yield tell
     except KeyboardInterrupt:
-        click.echo(f"Stopped. What was measured is kept in {path}; the same command goes on from there.", err=True)
+        say(f"Stopped. What was measured is kept in {path}; the same command goes on from there.", err=True)
         raise
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 import click
 
 from wattloom.cli.options import as_json
+from wattloom.cli.printing import say
 from wattloom.cli.profile_options import how_long, which_file
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def shown_if_gpu(path: Path, plot: Path | None, as_json: bool) -> bool:
     if plot is not None:
         from wattloom.report.gpu_profiles import gpu_picture
 
-        click.echo(f"Drawn: {gpu_picture(made, plot)}", err=True)
+        say(f"Drawn: {gpu_picture(made, plot)}", err=True)
     show_gpu(made, path, as_json)
     return True
 

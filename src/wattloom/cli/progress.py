@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from wattloom.cli.printing import literal
 from wattloom.simulation.side_by_side import Progress
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class _Shown:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"))
         times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
         bar = RichProgress(*columns, *times, console=Console(stderr=True), transient=True, auto_refresh=False)
-        self._task = bar.add_task(self._what)
+        self._task = bar.add_task(literal(self._what))
         bar.start()
         self._bar = bar
         return bar

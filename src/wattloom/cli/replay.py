@@ -50,15 +50,15 @@ def replay(log: Path | None, policy: str | None, trust_policy: bool, as_json: bo
 
 
 def _print(found: "Replay") -> None:
-    from wattloom.cli.printing import console, literal, table
+    from wattloom.cli.printing import cell, console, literal, table
 
     out = console()
     numbers = ("energy Wh", "makespan s", "wait p95 s", "slowdown p95", "finished")
     shown = table("", "policy", *numbers, title=literal(f"{found.recorded.scenario}, replayed"), numbers=numbers)
-    shown.add_row("as it ran", *map(literal, _cells(found.recorded)))
+    shown.add_row("as it ran", *map(cell, _cells(found.recorded)))
     if found.counterfactual is not None:
         cells = _cells(found.counterfactual, comparable=found.saving is not None)
-        shown.add_row("would have been", *map(literal, cells))
+        shown.add_row("would have been", *map(cell, cells))
     out.print(shown)
     if found.same_decisions is None:
         out.print(literal(f"{found.recorded.policy} was not asked again: that takes --trust-policy."), style="yellow")

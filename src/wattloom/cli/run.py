@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wattloom.cli.options import LOG_FILE, Finite, meter_names, policy_names, size
+from wattloom.cli.printing import safe_json, say, say_json
 
 if TYPE_CHECKING:
     from wattloom.local.future import TaskFuture
@@ -173,14 +174,14 @@ def _run_command(ctx: click.Context, begin: Any) -> "Ran":
     try:
         ran: Ran = begin()
     except CommandNotFound as problem:
-        click.echo(f"error: {problem}", err=True)
+        say(f"error: {problem}", err=True)
         ctx.exit(problem.code)
     return ran
 
 
 def _say_recovered(futures: "list[TaskFuture]") -> None:
     names = ", ".join(future.task_id for future in futures)
-    click.echo(f"[wattloom] left by an earlier run: {names} (`wattloom tasks` says what becomes of it)", err=True)
+    say(f"[wattloom] left by an earlier run: {names} (`wattloom tasks` says what becomes of it)", err=True)
 
 
 # -- what became of it -------------------------------------------------------------------------------------------------
@@ -190,9 +191,9 @@ def _report_command(ran: "Ran", quiet: bool, as_json: bool) -> None:
     from wattloom.local.command import CommandFailed
 
     if ran.error is not None and not isinstance(ran.error, CommandFailed):
-        click.echo(f"error: {ran.error}", err=True)
+        say(f"error: {ran.error}", err=True)
     if as_json:
-        click.echo(json.dumps(ran.to_json(), ensure_ascii=False), err=True)
+        say_json(json.dumps(ran.to_json(), ensure_ascii=False), err=True)
     elif not quiet:
         told = isinstance(ran.error, CommandFailed)
         _say_cost(ran, f"{ran.error}; " if told else "" if ran.error is None else "failed; ")
@@ -200,9 +201,9 @@ def _report_command(ran: "Ran", quiet: bool, as_json: bool) -> None:
 
 def _report_function(ran: "Ran", quiet: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(ran.to_json() | {"result": _as_plain(ran.value)}, ensure_ascii=False))
+        say_json(json.dumps(ran.to_json() | {"result": _as_plain(ran.value)}, ensure_ascii=False))
     elif ran.error is None:
-        click.echo(_shown(ran.value))
+        say(_shown(ran.value))
     if ran.error is not None:
         _say_error(ran.error)
     if not quiet and not as_json:
@@ -212,7 +213,7 @@ def _report_function(ran: "Ran", quiet: bool, as_json: bool) -> None:
 def _shown(value: Any) -> str:
     """JSON if it can be that without loss, else as Python writes it."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return safe_json(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
         return repr(value)
 
@@ -229,20 +230,20 @@ def _say_error(error: BaseException) -> None:
     """The traceback of the worker, where the function raised."""
     cause = error.__cause__
     if type(cause).__name__ == "RemoteTraceback" and cause is not None:
-        click.echo(str(cause.args[0]).rstrip("\n"), err=True)
+        say(str(cause.args[0]).rstrip("\n"), err=True)
     else:
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
 
 
 def _say_cost(ran: "Ran", failed: str) -> None:
     if len(ran.calls) > 1:
         for line in _lines(ran):
-            click.echo(f"[wattloom] {line}", err=True)
+            say(f"[wattloom] {line}", err=True)
         if failed:
-            click.echo(f"[wattloom] {failed}not run again", err=True)
+            say(f"[wattloom] {failed}not run again", err=True)
         return
     call = ran.calls[-1]
-    click.echo(f"[wattloom] {failed}{_cost(call)}, task {call.task}", err=True)
+    say(f"[wattloom] {failed}{_cost(call)}, task {call.task}", err=True)
 
 
 def _lines(ran: "Ran") -> list[str]:

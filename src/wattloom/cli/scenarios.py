@@ -4,6 +4,7 @@ import click
 import msgspec
 
 from wattloom.cli.options import as_json, builtin_scenarios
+from wattloom.cli.printing import say
 from wattloom.errors import ScenarioError
 
 
@@ -38,7 +39,7 @@ def show(name: str) -> None:
 
     if name not in builtin_names():
         raise ScenarioError(name, f"is not a built-in scenario ({', '.join(builtin_names())})")
-    click.echo(shown(name), nl=False)
+    say(shown(name), nl=False)
 
 
 @scenarios.command(short_help="Print the JSON schema of scenario files.")

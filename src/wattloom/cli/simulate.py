@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from wattloom.cli.options import LOG_FILE, as_json, policy_names, scenario_argument
+from wattloom.cli.printing import say
 
 
 @click.command(short_help="Run a scenario under one policy.")
@@ -52,4 +53,4 @@ def simulate(scenario: str, policy: str, seed: int, log: Path | None, as_json: b
 
     print_result(result)
     if log is not None:
-        click.echo(f"Log: {log}  (wattloom why TASK --log {log}, wattloom replay {log} --policy P)")
+        say(f"Log: {log}  (wattloom why TASK --log {log}, wattloom replay {log} --policy P)")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import COUNT, Finite, as_json, function_names, journal_option, say_unreadable
+from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,7 +59,7 @@ def tasks(
     elif found:
         _print(found)
     else:
-        click.echo(_nothing(bool(states or function or journal)))
+        say(_nothing(bool(states or function or journal)))
 
 
 @tasks.command(short_help="Remove old runs from journals.")
@@ -101,9 +102,9 @@ def prune(
         return
     for each in found:
         if each.runs or each.problem:
-            click.echo(_went(each, dry_run))
+            say(_went(each, dry_run))
     if not any(each.runs for each in found):
-        click.echo(f"Nothing {'would go' if dry_run else 'was old or large enough to go'}.")
+        say(f"Nothing {'would go' if dry_run else 'was old or large enough to go'}.")
 
 
 # -- how tasks look ----------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def _print(found: "list[TaskInfo]") -> None:
 
 def _table(found: "list[TaskInfo]", whole: bool, times: bool, journals: bool) -> "Table":
     from wattloom.cli.figures import joules, marked, seconds
-    from wattloom.cli.printing import literal, table
+    from wattloom.cli.printing import cell, table
 
     names = {"task": True, "function": True, "state": True, "node": whole, "submitted": times, "time": True}
     names |= {"energy": True, "journal": journals, "message": any(task.message for task in found)}
@@ -136,7 +137,7 @@ def _table(found: "list[TaskInfo]", whole: bool, times: bool, journals: bool) ->
         cells = (task.task, task.function, task.state, task.node, when(task.submitted, task.run))
         more = (seconds(task.seconds), energy, Path(task.journal).stem, _short(task.message))
         shown = [cell for cell, wanted in zip((*cells, *more), names.values(), strict=True) if wanted]
-        made.add_row(*map(literal, shown), style=STYLES.get(task.state))
+        made.add_row(*map(cell, shown), style=STYLES.get(task.state))
     return made
 
 

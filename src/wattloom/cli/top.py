@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import COUNT, Finite, as_json, meter_names
+from wattloom.cli.printing import say_json
 
 if TYPE_CHECKING:
     from wattloom.cli.top_view import Sort
@@ -89,7 +90,7 @@ def _lines(
         history.add(shown)
         if as_json:
             line = msgspec.json.encode(as_object(shown, by, sort, limit, time()))
-            click.echo(line)
+            say_json(line.decode())
             sys.stdout.flush()
         else:
             out.print(picture(shown, history, by, sort, limit or 20, out.width))

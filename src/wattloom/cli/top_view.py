@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from wattloom.cli.figures import MARKS
-from wattloom.cli.printing import literal
+from wattloom.cli.printing import cell, literal
 from wattloom.metering.live import level_error
 from wattloom.monitoring.snapshot import Entity, Kind, Snapshot
 
@@ -145,7 +145,7 @@ def _entities(shown: Snapshot, history: History, by: Kind, sort: Sort, limit: in
     made.add_column("", no_wrap=True, min_width=sparks)
     for cells, each in rows:
         spark = history.spark(f"{by} {each.key}")[-sparks:]
-        made.add_row(*map(literal, cells), spark, style="dim" if each.ended else None)
+        made.add_row(*map(cell, cells), spark, style="dim" if each.ended else None)
     return made
 
 

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
+from wattloom.cli.printing import say
 
 
 class _Said(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"{record.levelname.lower()}: {self.format(record)}", err=True)
+        say(f"{record.levelname.lower()}: {self.format(record)}", err=True)
 
 
 @contextmanager

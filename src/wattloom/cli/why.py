@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from wattloom.cli.options import LOG_FILE, as_json, journal_names, task_names, trust_policy
+from wattloom.cli.printing import say
 from wattloom.cluster.reasons import Reason
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
@@ -133,7 +134,7 @@ def why(task: str, log: Path | None, scheduler: str | None, show_all: bool, trus
     for explanation in found.explanations:
         _print(explanation, len(explanation.candidates) if show_all else MOST_SHOWN, found.since)
     for sentence in _closing(found, "" if asked else " where the log ends"):
-        click.echo(sentence)
+        say(sentence)
 
 
 def _or_a_pod(problem: InputError) -> InputError:
@@ -210,7 +211,7 @@ def _told(told: "Told", since: str) -> str:
 
 
 def _print(explanation: Explanation, most: int, since: str) -> None:
-    from wattloom.cli.printing import console, literal, table
+    from wattloom.cli.printing import cell, console, literal, table
 
     out = console()
     out.print(literal(_headline(explanation, since)), style="bold")
@@ -219,7 +220,7 @@ def _print(explanation: Explanation, most: int, since: str) -> None:
     shown = table("nodes", "machine", "state", "cores in use", "forecast", cost, "verdict", numbers=numbers)
     for candidate in explanation.candidates[:most]:
         style = "green" if candidate.reason == Reason.TAKEN else None
-        shown.add_row(*map(literal, _cells(candidate)), style=style)
+        shown.add_row(*map(cell, _cells(candidate)), style=style)
     out.print(shown)
     left = len(explanation.candidates) - most
     if left > 0:

@@ -21,7 +21,7 @@ from wattloom.cli.structured_log import JsonLines, Words
 
 COMMAND: Final = Path(sys.executable).with_name("wattloom")
 EVIL: Final = "\x1b]0;evil\x07\x1b[2J\x9b31m\x7f\u202e[red]name[/red]\rx"
-"""A title, an empty screen, a colour by one character, a deletion, another direction, rich's markup, an overwritten line."""
+"""A title, an empty screen, a colour by one character, a deletion, another direction, rich's markup, a line's start."""
 CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 LOOKS: Final = re.compile(r"\x1b\[[0-9;]*m")
 """What rich itself sends to a terminal: colours and bold."""

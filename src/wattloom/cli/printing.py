@@ -25,6 +25,8 @@ WIDTH_OF_A_FILE: Final = 160
 CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that move the cursor, change colours or directions, or are none; all but tabs and ends of lines."""
 COLOURS: Final = re.compile("(\x1b\\[[0-9;]{0,20}m)")
+PLAIN: Final = "\x1b[0m"
+NEWLINE: Final = "\n"
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -58,8 +60,9 @@ def say_output(text: str) -> None:
     """What a task has printed: to a terminal with its colours, to a file or a pipe as it was."""
     if sys.stdout.isatty():
         parts = COLOURS.split(text.replace("\r\n", "\n"))
-        text = "".join(part if COLOURS.fullmatch(part) else cleaned(part) for part in parts) + "\x1b[0m"
-    click.echo(text, nl=not text.endswith("\n"), color=True)  # or click would take colours out
+        shown = "".join(part if COLOURS.fullmatch(part) else cleaned(part) for part in parts)
+        text = f"{shown.removesuffix(NEWLINE)}{PLAIN}{NEWLINE}" if len(parts) > 1 else shown
+    click.echo(text, nl=not text.endswith(NEWLINE), color=True)  # or click would take colours out
 
 
 def _visibly(control: re.Match[str]) -> str:

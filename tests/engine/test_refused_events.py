@@ -10,7 +10,9 @@ from wattloom.testing.builders import machine, task
 from wattloom.testing.harness import Harness
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
+from wattloom.workload.where import Expression, NodeTerm, Where
 
+MANY_RULES = Where(terms=(NodeTerm((Expression("zone", "Exists"),) * 10),) * 101)
 NAN, INF = float("nan"), float("inf")
 
 EVENTS: list[tuple[ev.AnyEvent, str]] = [
@@ -57,6 +59,7 @@ EVENTS: list[tuple[ev.AnyEvent, str]] = [
     (ev.InstructionFailed(5.0, "place", "t", 1), "task"),
     (ev.InstructionFailed(5.0, "evict", "t", 1), "task"),
     (ev.InstructionFailed(5.0, "dance", "t", 1), "instruction"),  # type: ignore[arg-type]
+    (ev.TaskSubmitted(5.0, task("u", needs=Requirements(where=MANY_RULES))), "task.requirements.where.rules"),
     (ev.CapChanged(5.0, 0.0), "watts"),
     (ev.CapChanged(5.0, NAN), "watts"),
     (ev.CapChanged(5.0, INF), "watts"),

@@ -461,3 +461,42 @@ def test_a_pod_with_a_claim_or_an_old_kind_of_volume_is_never_taken_for_one_with
     assert isinstance(templates.waiting(with_volume("a", emptyDir={})), Task)
     for kind in ("persistentVolumeClaim", "ephemeral", "iscsi"):
         assert isinstance(templates.waiting(with_volume("a", **{kind: {}})), Unsupported)
+
+
+@pytest.mark.parametrize("name", ["runtime-seconds", "deadline-seconds", "defer-seconds", "energy-weight"])
+@pytest.mark.parametrize(
+    "text", ["1.79e308", "1e12", "1000000001", "nan", "inf", "-inf", "-1", "1e-320000x", "9" * 400]
+)
+def test_a_number_that_nobody_means_is_an_annotation_that_cannot_be_read(name: str, text: str) -> None:
+    wrong = refused(pod(annotations={f"wattloom.dev/{name}": text}))
+    assert wrong.field == f"metadata.annotations[wattloom.dev/{name}]"
+
+
+def test_run_times_of_decades_are_clocks_that_were_not_set() -> None:
+    """Containers that never began have the year 1970 or 1 written on them."""
+    for began in ("1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z"):
+        assert ran_s(succeeded(run(began, "2026-01-01T00:00:00Z")), 3.0) == 3.0
+    assert ran_s(succeeded(run(None, None)), 1e12) is None
+
+
+def anti_affinity(count: int) -> dict[str, Any]:
+    terms = [
+        {"topologyKey": f"key{number % 3}", "labelSelector": {"matchLabels": {"app": f"a{number}"}}}
+        for number in range(count)
+    ]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+def test_a_pod_with_more_rules_than_anybody_means_waits_and_is_told_how_many_are_followed() -> None:
+    assert len(where(pod(anti_affinity(1_000))).apart) == 1_000
+    wrong = refused(pod(anti_affinity(1_001)))
+    assert "1001" in wrong.message
+    assert "at most 1000 are followed" in wrong.message
+
+
+def test_a_pod_that_runs_already_with_more_rules_than_are_followed_keeps_everybody_away() -> None:
+    found = found_of(pod(anti_affinity(3_000)), World())
+    assert task_problem(found) is None
+    assert found.requirements is not None
+    assert found.requirements.where is not None
+    assert found.requirements.where.apart == tuple(Company(f"key{number}", ()) for number in range(3))

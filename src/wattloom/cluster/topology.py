@@ -4,14 +4,19 @@ Owns both. A set of nodes is a whole number with a bit for each node's number in
 thousands of nodes is one operation. When numbers or labels change, topologies are made anew.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from wattloom.cluster.matching import holds
+from wattloom.cluster.matching import whole_number
 from wattloom.workload.where import Expression
 
 EVERY: Final = -1
 """The set of all nodes, also of those to come: every bit is set."""
+
+
+Numbered = list[tuple[int, int]]
+"""Values of a label that are numbers, in order, each with its node's number or its set of nodes."""
 
 
 def mask_of(numbers: Iterable[int]) -> int:
@@ -28,7 +33,7 @@ def mask_of(numbers: Iterable[int]) -> int:
 class Topology:
     """Domains: nodes with the same value of a label. Those without the label are in none."""
 
-    __slots__ = ("_many", "_single", "everywhere", "singles")
+    __slots__ = ("_many", "_numbered", "_single", "everywhere", "singles")
 
     def __init__(self, labelled: Iterable[tuple[str | None, int]]) -> None:
         numbers: dict[str, list[int]] = {}
@@ -44,6 +49,8 @@ class Topology:
             everywhere |= mask
         self.everywhere: Final = everywhere
         """The nodes that have the label."""
+        self._numbered: tuple[Numbered, Numbered] | None = None
+        """The same by values that are numbers, once somebody has asked for that."""
 
     def mask(self, value: str) -> int:
         """The nodes of one domain."""
@@ -72,8 +79,28 @@ class Topology:
             for value in expression.values:
                 found |= self.mask(value)
             return found if operator == "In" else ~found
-        found = mask_of(number for value, number in self._single.items() if holds(expression, value))
-        for value, mask in self._many.items():
-            if holds(expression, value):
-                found |= mask
+        return self._beyond(expression)
+
+    def _beyond(self, expression: Expression) -> int:
+        """The nodes whose label is a number above (`Gt`) or below the one of the expression."""
+        bound = whole_number(expression.values[0]) if len(expression.values) == 1 else None
+        if bound is None:
+            return 0
+        if self._numbered is None:
+            self._numbered = _in_order(self._single), _in_order(self._many)
+        single, many = self._numbered
+        above = expression.operator == "Gt"
+        found = mask_of(each[1] for each in _part(single, bound, above))
+        for _, mask in _part(many, bound, above):
+            found |= mask
         return found
+
+
+def _in_order(by_value: dict[str, int]) -> Numbered:
+    """Those whose values are numbers, read once, however many expressions ask for them."""
+    read = [(whole_number(value), each) for value, each in by_value.items()]
+    return sorted([(number, each) for number, each in read if number is not None])
+
+
+def _part(numbered: Numbered, bound: int, above: bool) -> Numbered:
+    return numbered[bisect_left(numbered, (bound + 1, 0)) :] if above else numbered[: bisect_left(numbered, (bound, 0))]

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from wattloom.bounds import MOST_CORES
+from wattloom.bounds import MOST_CORES, MOST_RULES
 from wattloom.errors import InputError
 from wattloom.kubernetes.objects import Pod, PodAffinityTerm, SpreadConstraint
 from wattloom.kubernetes.requests import Asked, asked_by, held_by
@@ -61,7 +61,9 @@ def found_of(pod: Pod, world: World) -> Task:
     wishes = wishes_of(pod)
     near_ports = ports(pod.spec.containers, pod.spec.init_containers)
     apart = tuple(_without_own_labels(each) for each in _companies(pod, _anti_affinity(pod), world))
-    where = Where(ports=near_ports, apart=apart)
+    if len(apart) > MOST_RULES // 2:  # too many to be told apart: it keeps everybody away, in each kind of domain
+        apart = tuple(Company(key, ()) for key in dict.fromkeys(each.key for each in apart))[: MOST_RULES // 2]
+    where = Where(ports=near_ports[: MOST_RULES // 2], apart=apart)
     try:
         held = held_by(pod)
     except InputError:  # nobody has that much, and kube-scheduler's own count of it comes round to anything

@@ -248,7 +248,11 @@ def _candidate(
 
 def _judge(ask: Ask, site: Site, outlook: Outlook, view: View, policy: Policy) -> float | Unknown | Reason:
     try:
-        return policy.judge(ask, site, outlook, view)
+        verdict = policy.judge(ask, site, outlook, view)
+        if isinstance(verdict, Unknown | Reason):
+            return verdict
+        cost = float(verdict)
+        return cost if cost == cost else Unknown("the policy's cost is not a number")
     except Exception:  # as above
         return Reason.POLICY_FAILED
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from wattloom.bounds import MOST_COUNT
+from wattloom.bounds import MOST_COUNT, MOST_RULES
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
@@ -102,8 +102,18 @@ class Where(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_un
     """Anti-affinity: none may be there, and such tasks keep others away in turn."""
 
 
+def rules_in(where: Where) -> int:
+    """How many rules there are: each is looked at for every kind of node, and kept in mind as long as its task."""
+    terms = sum(
+        max(1, len(term.labels) + len(term.fields)) for terms in (where.terms or (), *where.volumes) for term in terms
+    )
+    return terms + len(where.tolerations) + len(where.ports) + len(where.spread) + len(where.near) + len(where.apart)
+
+
 def where_problem(where: Where) -> tuple[str, str] | None:
     """The first wrong field and what is wrong with it."""
+    if rules_in(where) > MOST_RULES:
+        return "rules", f"are {rules_in(where)}; at most {MOST_RULES} are followed"
     for port in where.ports:
         if not 1 <= port.port <= MOST_PORT:
             return "ports", f"must be between 1 and {MOST_PORT}, not {port.port}"

@@ -3,8 +3,11 @@
 import asyncio
 import base64
 import json
+import os
 import stat
+import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -246,14 +249,20 @@ def test_a_plugin_is_asked_once_as_long_as_its_answer_lasts(tmp_path: Path) -> N
     assert event_loop.run(ask()) == [f"Bearer t1-arg-{server}"] * 5 + [f"Bearer t2-arg-{server}"]
 
 
-def test_a_plugin_is_asked_again_when_its_answer_has_expired(tmp_path: Path) -> None:
+def test_a_plugin_is_asked_again_when_its_answer_has_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = [{"name": "COUNT", "value": str(tmp_path / "count")}]
-    target = _exec(tmp_path, ANSWER.replace("UNTIL", _until(-5)), args=["a"], env=count)
+    target = _exec(tmp_path, ANSWER.replace("UNTIL", _until(3600)), args=["a"], env=count)
 
     async def ask() -> list[str]:
-        return [await target.credentials.authorization() for _ in range(2)]
+        said = []
+        for each_s in (0.0, 3580.0, 3600.0 - 8.0):  # the last one within seconds of its end
+            later_s.append(each_s)
+            said.append(await target.credentials.authorization())
+        return said
 
-    assert event_loop.run(ask()) == ["Bearer t1-a-None", "Bearer t2-a-None"]
+    later_s = [0.0]
+    monkeypatch.setattr("wattloom.kubernetes.credentials.time", lambda: time.time() + later_s[-1])
+    assert event_loop.run(ask()) == ["Bearer t1-a-None", "Bearer t1-a-None", "Bearer t2-a-None"]
 
 
 @pytest.mark.parametrize(
@@ -279,3 +288,140 @@ def test_a_plugin_that_is_not_installed_is_told_with_its_hint() -> None:
     plugin = Plugin(["no-such-plugin"], {}, "v1", "exec", hint="Install it from the shop.")
     with pytest.raises(InputError, match=r"no-such-plugin cannot be started: No such file.*Install it from the shop"):
         event_loop.run(plugin.authorization())
+
+
+COUNTED = "with open(os.environ['COUNT'], 'a') as file: file.write('x')\nimport time\ntime.sleep(0.05)\n"
+
+
+def _counting(tmp_path: Path, script: str) -> tuple[Target, Path]:
+    """A plugin whose runs are counted in a file."""
+    count = tmp_path / "count"
+    return _exec(tmp_path, COUNTED + script, args=["a"], env=[{"name": "COUNT", "value": str(count)}]), count
+
+
+def test_a_plugin_that_fails_runs_once_for_all_who_wait_and_not_again_at_once(tmp_path: Path) -> None:
+    target, count = _counting(tmp_path, "sys.exit('log in first')")
+
+    async def ask() -> list[BaseException | str]:
+        waiting = (target.credentials.authorization() for _ in range(80))
+        said = await asyncio.gather(*waiting, return_exceptions=True)
+        return [*said, *await asyncio.gather(target.credentials.authorization(), return_exceptions=True)]
+
+    said = event_loop.run(ask())
+    assert all("ended with 1: log in first" in str(each) for each in said)
+    assert count.read_text() == "x"
+
+
+def test_a_plugin_that_failed_is_asked_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, count = _counting(tmp_path, "sys.exit('log in first')")
+    now = 1000.0
+    monkeypatch.setattr("wattloom.kubernetes.credentials.monotonic", lambda: now)
+
+    async def ask() -> None:
+        nonlocal now
+        for second in range(200):
+            now = 1000.0 + second
+            with pytest.raises(InputError):
+                await target.credentials.authorization()
+
+    event_loop.run(ask())
+    assert 5 <= len(count.read_text()) <= 15  # after 1, 2, 4 ... 60 s, each shortened by chance to no less than half
+
+
+def test_one_who_no_longer_waits_does_not_end_the_plugin_for_the_others(tmp_path: Path) -> None:
+    target, _ = _counting(tmp_path, ANSWER.replace("UNTIL", _until(3600)))
+
+    async def ask() -> str:
+        first = asyncio.create_task(target.credentials.authorization())
+        second = asyncio.create_task(target.credentials.authorization())
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    assert event_loop.run(ask()).startswith("Bearer t")
+
+
+def test_a_plugin_whose_answers_are_refused_is_not_run_for_each_refusal(tmp_path: Path) -> None:
+    target, count = _counting(tmp_path, ANSWER.replace("UNTIL", _until(3600)))
+
+    async def ask() -> None:
+        for _ in range(20):
+            await target.credentials.authorization()
+            target.credentials.renew()
+
+    event_loop.run(ask())
+    assert len(count.read_text()) <= 6  # ANSWER counts too: two marks for each run
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("import time; time.sleep(600)", "did not answer in 0.5 s"),
+        ("os.system('sleep 600 & exec sleep 600')", "did not answer in 0.5 s"),
+        ("sys.stdout.write('x' * 3_000_000)", "printed more than 1 MiB"),
+        ("sys.stderr.write('x' * 3_000_000)", "printed more than 1 MiB"),
+        (ANSWER.replace("UNTIL", '"2020-01-01T00:00:00Z"'), "credentials that have expired"),
+    ],
+    ids=["hangs", "hangs-with-children", "talks", "complains", "expired"],
+)
+def test_what_a_plugin_may_cost_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
+) -> None:
+    if "sleep" in script:
+        monkeypatch.setattr("wattloom.kubernetes.credentials.PLUGIN_PATIENCE_S", 0.5)
+    target, _ = _counting(tmp_path, script)
+    began = time.monotonic()
+    with pytest.raises(InputError, match=problem):
+        _who(target)
+    assert time.monotonic() - began < 60
+
+
+ODD_TOKENS = {
+    "beyond-latin-1": "abc\N{SNOWMAN}",
+    "latin-1": "abcü",
+    "header": "abc\r\nX-Remote-User: admin",
+    "new-line": "abc\ndef",
+    "nul": "abc\0",
+    "space": "abc def",
+}
+
+
+@pytest.mark.parametrize("token", ODD_TOKENS.values(), ids=ODD_TOKENS)
+def test_a_token_that_would_break_a_request_is_refused_where_it_is_read(tmp_path: Path, token: str) -> None:
+    with pytest.raises(InputError, match=r"users\[0\].user.token: is no token: character 4 of"):
+        target_of(_write(tmp_path / "config", _config({"token": token})))
+    (tmp_path / "token").write_bytes(token.encode())
+    with pytest.raises(InputError, match="token: is no token: character 4 of"):
+        event_loop.run(TokenFile(tmp_path / "token", "tokenFile").authorization())
+    status = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": token}}
+    with pytest.raises(InputError, match="gave a token that is no token: character 4 of"):
+        _who(_exec(tmp_path, f"print(json.dumps({status!r}))"))
+
+
+def test_white_space_around_a_token_is_no_part_of_it(tmp_path: Path) -> None:
+    assert _who(target_of(_write(tmp_path / "config", _config({"token": "abc\n"})))) == "Bearer abc"
+    (tmp_path / "token").write_text(" \n")
+    with pytest.raises(InputError, match="is empty"):
+        event_loop.run(TokenFile(tmp_path / "token", "tokenFile").authorization())
+
+
+@pytest.mark.parametrize("server", ["https://h\N{SNOWMAN}", "https://h/\N{SNOWMAN}", "https://h/a b"])
+def test_a_server_that_cannot_stand_in_a_request_is_refused(server: str) -> None:
+    with pytest.raises(InputError, match="is no address"):
+        Target(server, Fixed())
+
+
+def test_a_client_certificate_needs_no_place_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a pod whose root file system is read-only."""
+    words = f"req -x509 -newkey rsa:2048 -nodes -keyout {tmp_path}/k.pem -out {tmp_path}/c.pem -days 2 -subj /CN=me"
+    if subprocess.run(["openssl", *words.split()], capture_output=True, check=False).returncode:
+        pytest.skip("NOT TESTED: client certificates. openssl is missing (Debian: apt-get install openssl).")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    pair = Fixed("", Pem("c", path=tmp_path / "c.pem"), Pem("k", path=tmp_path / "k.pem"))
+    before = len(os.listdir("/proc/self/fd"))
+    context = event_loop.run(Target("https://h", pair).tls())
+    assert context is not None
+    assert len(os.listdir("/proc/self/fd")) <= before
+    monkeypatch.delattr("os.memfd_create", raising=False)
+    with pytest.raises(InputError, match=r"which wants a file: .*; set TMPDIR"):
+        event_loop.run(Target("https://h", pair).tls())

@@ -225,12 +225,12 @@ def _credentials(user: User, cluster: Cluster) -> Credentials:
     if (certificate is None) != (key is None):
         missing = "client-key" if key is None else "client-certificate"
         raise InputError(f"{place}.{missing}", "is missing: a certificate is of use only with its key")
-    return Fixed(_authorization(part), certificate, key)
+    return Fixed(_authorization(part, place), certificate, key)
 
 
-def _authorization(part: UserPart) -> str:
+def _authorization(part: UserPart, place: str) -> str:
     if part.token:
-        return bearer(part.token)
+        return bearer(part.token, f"{place}.token")
     return basic(part.username, part.password) if part.username else ""
 
 

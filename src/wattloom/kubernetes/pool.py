@@ -30,6 +30,7 @@ class Pool:
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+        agent = "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in agent)
         self._head = f" HTTP/1.1\r\nHost: {target.authority}\r\nUser-Agent: {agent}\r\nAccept: {JSON}\r\n"
         self._closing = False
 

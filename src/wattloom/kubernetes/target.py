@@ -6,6 +6,8 @@ Owns the address and the TLS context. Knows no kubeconfig file and sends nothing
 import os
 import ssl
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -69,18 +71,34 @@ class Target:
 
 
 def _load(context: ssl.SSLContext, pair: Pair, field: str) -> None:
-    # OpenSSL takes a certificate from a file only. The file is ours alone (0600) and gone at once.
-    handle, path = tempfile.mkstemp(prefix="wattloom-")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(pair.certificate.rstrip() + b"\n" + pair.key)
-        # Without a password given, OpenSSL would ask the terminal for one.
-        context.load_cert_chain(path, password=_no_password)
+        with _as_file(pair.certificate.rstrip() + b"\n" + pair.key) as path:
+            # Without a password given, OpenSSL would ask the terminal for one.
+            context.load_cert_chain(path, password=_no_password)
     except (ssl.SSLError, ValueError) as error:
         problem = f"the client certificate and its key cannot be used: {error}"
         raise InputError(field, problem) from None
+    except OSError as error:
+        problem = f"the client certificate cannot be handed to OpenSSL, which wants a file: {error}; set TMPDIR"
+        raise InputError(field, problem) from None
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """OpenSSL takes a certificate from a file only: one in memory, where the system has such. Else it is a file that is
+    ours alone (0600) and gone at once."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):
+        handle, path = os.memfd_create("wattloom"), ""
+    else:
+        handle, path = tempfile.mkstemp(prefix="wattloom-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            yield path or f"/proc/self/fd/{handle}"
     finally:
-        os.unlink(path)
+        if path:
+            os.unlink(path)
 
 
 def _no_password() -> str:
@@ -97,5 +115,7 @@ def _parts(server: str, field: str) -> tuple[str, int, str, bool]:
         raise InputError(field, f"{server!r} is no address: write https://HOST:PORT")
     if url.query or url.fragment or url.username:
         raise InputError(field, f"{server!r}: only https://HOST:PORT/PATH is understood")
+    if not (server.isascii() and server.isprintable()) or " " in server:
+        raise InputError(field, f"{server!r} is no address: only ASCII, without spaces")
     secure = url.scheme == "https"
     return url.hostname, port or (443 if secure else 80), url.path.rstrip("/"), secure

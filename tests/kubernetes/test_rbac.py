@@ -1,5 +1,6 @@
 """The shipped roles are enough, and no more than enough, for all that the scheduler does."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,11 @@ def test_the_api_server_takes_every_manifest_as_it_is_printed(api: Api) -> None:
     container = made["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "registry.example/wattloom:1"
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    budget = api.get(f"{PATHS['PodDisruptionBudget'].format(NAMESPACE)}/wattloom-scheduler")
+    assert budget["spec"]["minAvailable"] == 1
+    assert api.get(f"{PATHS['NetworkPolicy'].format(NAMESPACE)}/wattloom-scheduler")["spec"]["policyTypes"] == [
+        "Ingress"
+    ]
     api.delete(f"{PATHS['Deployment'].format(NAMESPACE)}/wattloom-scheduler")
 
 
@@ -51,13 +57,56 @@ def test_another_namespace_is_used_throughout() -> None:
     assert set(names()) >= {"namespace", "crd", "rbac", "deployment"}
 
 
+@pytest.mark.parametrize("what", ["all", "extender"])
+def test_the_right_to_write_on_nodes_is_printed_only_for_those_who_publish(what: str) -> None:
+    def bodies(publish: bool) -> list[dict[str, Any]]:
+        return list(yaml.safe_load_all(manifest(what, publish_watts=publish)))
+
+    with_it, without = bodies(True), bodies(False)
+    assert [body["metadata"]["name"] for body in with_it if "nodes/status" in str(body)] == [
+        f"wattloom-{'scheduler' if what == 'all' else what}-publisher"
+    ]
+    assert "nodes/status" not in str(without)
+    assert "publisher" not in str(without)
+    assert "--no-publish-watts" not in str(with_it)
+    assert sum("--no-publish-watts" in str(body) for body in without) == 1
+
+
+def test_images_have_a_version() -> None:
+    for what in ("all", "extender"):
+        images = [line.strip() for line in manifest(what).splitlines() if line.strip().startswith("image:")]
+        assert images
+        assert all(re.fullmatch(r"image: [\w-]+:v?\d[\w.-]*", image) for image in images), images
+
+
+@pytest.mark.parametrize("what", ["all", "extender"])
+def test_every_pod_is_shut_in_and_only_probes_reach_it(what: str) -> None:
+    bodies = list(yaml.safe_load_all(manifest(what)))
+    (pods,) = (body["spec"]["template"] for body in bodies if body["kind"] == "Deployment")
+    (wall,) = (body["spec"] for body in bodies if body["kind"] == "NetworkPolicy")
+    assert wall["podSelector"]["matchLabels"] == pods["metadata"]["labels"]
+    probed = {
+        port["containerPort"]
+        for container in pods["spec"]["containers"]
+        for port in container.get("ports", [{"containerPort": 10259}])
+    }
+    assert {port["port"] for port in wall["ingress"][0]["ports"]} == probed
+    assert pods["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert pods["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pods["spec"]["containers"]:
+        held = container["securityContext"]
+        assert held["readOnlyRootFilesystem"] is True
+        assert held["allowPrivilegeEscalation"] is False
+        assert held["capabilities"] == {"drop": ["ALL"]}
+
+
 # -- what it may do, and what it does ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def account(plane: ControlPlane, profiles: Api) -> Path:
     """The kubeconfig of the account that is shipped, with exactly its roles; nobody leads yet."""
-    apply(profiles, f"{manifest('namespace')}---\n{manifest('rbac')}")
+    apply(profiles, "---\n".join(manifest(each) for each in ("namespace", "rbac", "publishing")))
     with suppress(ApiRefused):
         profiles.delete(LEASE)
     return plane.kubeconfig_of(plane.access_of_account(NAMESPACE, "wattloom-scheduler"), "scheduler")
@@ -97,7 +146,8 @@ def right_for(method: str, path: str) -> Right | None:
 
 
 def granted() -> set[Right]:
-    roles = [body for body in yaml.safe_load_all(manifest("rbac")) if body["kind"] in ("ClusterRole", "Role")]
+    text = f"{manifest('rbac')}---\n{manifest('publishing')}"
+    roles = [body for body in yaml.safe_load_all(text) if body["kind"] in ("ClusterRole", "Role")]
     return {
         (group, resource, verb)
         for role in roles

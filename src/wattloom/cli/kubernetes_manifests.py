@@ -11,10 +11,11 @@ from wattloom.cli.printing import say
     default="all",
     show_default=True,
     metavar="W",
-    help="namespace, crd, rbac, deployment, or all of these in order. Or extender: a kube-scheduler that asks it.",
+    help="namespace, crd, rbac, publishing, deployment, or all of these in order. Or extender: a kube-scheduler that "
+    "asks it.",
 )
 @click.option(
-    "--image", default="wattloom:latest", show_default=True, metavar="I", help="The image with Wattloom in it."
+    "--image", default="", metavar="I", help="The image with Wattloom in it. Left out: wattloom with this version."
 )
 @click.option(
     "--kube-scheduler-image",
@@ -24,9 +25,15 @@ from wattloom.cli.printing import say
     help="For `--what extender`: the image of your cluster's kube-scheduler.",
 )
 @click.option("--namespace", default="wattloom-system", show_default=True, metavar="N", help="Where it runs.")
-def manifests(what: str, image: str, kube_scheduler_image: str, namespace: str) -> None:
+@click.option(
+    "--publish-watts/--no-publish-watts",
+    default=True,
+    show_default=True,
+    help="Whether it writes wattloom.dev/milliwatts on nodes, and has the right to.",
+)
+def manifests(what: str, image: str, kube_scheduler_image: str, namespace: str, publish_watts: bool) -> None:
     """Print YAML for `kubectl apply -f -`: a namespace, the resource MachineProfile, an account that may do just what
-    the scheduler does, and two replicas of the scheduler.
+    the scheduler does, and two replicas of the scheduler with a disruption budget and a network policy.
 
     With `--what extender` instead: a second kube-scheduler with the extender beside it in one pod, for pods with
     `schedulerName: wattloom-extended`, and its account. It needs the namespace, and the resource for profiles.
@@ -39,5 +46,11 @@ def manifests(what: str, image: str, kube_scheduler_image: str, namespace: str) 
     """
     from wattloom.kubernetes.manifests import manifest
 
-    text = manifest(what, image=image, kube_scheduler_image=kube_scheduler_image, namespace=namespace)
+    text = manifest(
+        what,
+        image=image,
+        kube_scheduler_image=kube_scheduler_image,
+        namespace=namespace,
+        publish_watts=publish_watts,
+    )
     say(text, nl=False)

@@ -14,7 +14,7 @@ from typing import Final
 from wattloom.kubernetes import kinds
 from wattloom.kubernetes.api import Api
 from wattloom.kubernetes.backoff import Backoff
-from wattloom.kubernetes.errors import ApiError, NotFound
+from wattloom.kubernetes.errors import ApiError, Forbidden, NotFound
 
 LOG: Final = logging.getLogger(__name__)
 ANNOTATION: Final = "wattloom.dev/freed"
@@ -33,6 +33,8 @@ class Nudge:
         self._refused = 0
         """Refusals since the last nudge."""
         self._node = ""
+        self._mute = False
+        """Whether it was said that nobody may be told."""
         self._due: Final = asyncio.Event()
 
     def refused(self) -> None:
@@ -61,6 +63,12 @@ class Nudge:
             patch = {"metadata": {"annotations": {ANNOTATION: now}}}
             await self._api.patch(kinds.NODES, patch, node, subresource="status")
         except NotFound:  # we shall be told that it has left, and then of another
+            return True
+        except Forbidden as error:
+            if not self._mute:
+                self._mute = True
+                words = "refused pods wait until kube-scheduler asks again by itself, which may take minutes: %s"
+                LOG.warning(words, error)
             return True
         except ApiError as error:
             LOG.debug("kube-scheduler was not told that there is room on %s: %s", node, error)

@@ -113,3 +113,14 @@ def test_a_profile_without_an_end_is_told_by_the_name_of_its_file(tmp_path: Path
     done = CliRunner().invoke(cli, ["kubernetes", "profile", "node7", str(file)])
     assert done.exit_code == 2
     assert done.output.startswith(f"error: {file}: levels: level 8 must be measured undisturbed")
+
+
+@pytest.mark.parametrize("command", ["scheduler", "extender"])
+def test_a_policy_that_cannot_decide_here_is_told_before_any_cluster_is_looked_for(
+    command: str, tmp_path: Path
+) -> None:
+    words = ["kubernetes", command, "--policy", "exec", "--kubeconfig", str(tmp_path / "none")]
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 2
+    assert "goes by meters' readings" in done.output
+    assert "none" not in done.output.replace("none of", "")

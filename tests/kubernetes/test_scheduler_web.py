@@ -327,3 +327,10 @@ def test_a_standby_says_that_it_stands_by(plane: ControlPlane, api: Api) -> None
             assert ask(port_of(standby), "/why?pod=a/b") == (503, "this replica stands by; first leads: ask there\n")
         finally:
             standby.stop()
+
+
+def test_wishes_that_no_policy_of_ours_follows_are_told_in_the_event(running: Running, api: Api, space: str) -> None:
+    nodes(api, "n1", annotations={PROFILE: CURVE})
+    pods(api, space, "later", annotations={"wattloom.dev/defer-seconds": "60", "wattloom.dev/deadline-seconds": "90"})
+    words = "wattloom.dev/defer-seconds and wattloom.dev/deadline-seconds had no effect: least-joules holds no pod back"
+    told(api, space, "later", "Scheduled", words)

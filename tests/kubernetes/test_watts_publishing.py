@@ -143,7 +143,8 @@ def test_an_account_that_may_not_read_is_told_what_is_missing(plane: ControlPlan
 def _installed(plane: ControlPlane, api: Api, without: str = "") -> Path:
     """The account of the manifest with exactly its role; `without` one of the resources."""
     bodies = [*yaml.safe_load_all(manifest("namespace")), *yaml.safe_load_all(manifest("extender"))]
-    own = [body for body in bodies if body["metadata"]["name"] in (NAMESPACE, "wattloom-extender")]
+    ours = (NAMESPACE, "wattloom-extender", "wattloom-extender-publisher")
+    own = [body for body in bodies if body["metadata"]["name"] in ours]
     for body in own:
         if body["kind"] == "ClusterRole":
             body["rules"] = [rule for rule in body["rules"] if without not in rule["resources"]]

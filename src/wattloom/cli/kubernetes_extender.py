@@ -99,6 +99,7 @@ def extender(
         from wattloom.kubernetes.extender_config import scheduler_config
         from wattloom.kubernetes.extender_http import server_encryption
         from wattloom.kubernetes.kubeconfig import target_of
+        from wattloom.kubernetes.options import usable_policy
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):
             raise
@@ -134,4 +135,5 @@ def extender(
     encryption = None
     if tls_cert is not None:
         encryption = server_encryption(str(tls_cert), str(tls_key), str(client_ca) if client_ca is not None else "")
+    usable_policy(policy)  # before anything is asked of a cluster: a wrong one is wrong everywhere
     run(target_of(kubeconfig, context), options, encryption)

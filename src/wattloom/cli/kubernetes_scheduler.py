@@ -111,7 +111,7 @@ def scheduler(
 
     try:
         from wattloom.kubernetes.kubeconfig import target_of
-        from wattloom.kubernetes.options import Options
+        from wattloom.kubernetes.options import Options, usable_policy
         from wattloom.kubernetes.scheduler import run
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):
@@ -137,6 +137,7 @@ def scheduler(
         log_size=log_size << 20,
         why_command=tuple(own_module("wattloom.cli.main", "why", "--json", *_own_policy(policy))),
     )
+    usable_policy(policy)  # before anything is asked of a cluster: a wrong one is wrong everywhere
     run(target_of(kubeconfig, context), options)
 
 

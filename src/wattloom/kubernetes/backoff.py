@@ -1,6 +1,7 @@
-"""How long to wait before something is tried again.
+"""How long to wait before something is tried again, and how much may be done in what time.
 
-Owns the growth and the chance in it, so that a thousand clients of a server that comes back do not ask in step.
+Owns the growth and the chance in it, so that a thousand clients of a server that comes back do not ask in step; and
+the budget that nobody's writing may exceed.
 """
 
 import asyncio
@@ -26,3 +27,24 @@ class Backoff:
 
     async def wait(self) -> None:
         await asyncio.sleep(self.next_s())
+
+
+class Budget:
+    """`burst` at once, and `per_s` more each second, by whatever clock `take` is told the time of."""
+
+    def __init__(self, per_s: float, burst: float) -> None:
+        self._per_s: Final = per_s
+        self._burst: Final = burst
+        self._left = burst
+        self._at = 0.0
+
+    def left(self, clock: float) -> float:
+        return min(self._burst, self._left + max(0.0, clock - self._at) * self._per_s)
+
+    def take(self, clock: float) -> bool:
+        """One of it, if there is one."""
+        left = self.left(clock)
+        if left < 1.0:
+            return False
+        self._left, self._at = left - 1.0, clock
+        return True

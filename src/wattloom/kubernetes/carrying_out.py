@@ -98,6 +98,8 @@ class CarryingOut:
         record = engine.ledger.tasks.get(place.task)
         policy = engine.policy
         entry.note = wording.scheduled(place, record, len(engine.ledger.nodes), policy.name, policy.measure)
+        if entry.task is not None:
+            entry.note += wording.without_effect(entry.task, policy)
         entry.waits = None
         self._remember(place, engine.time)
         self._queue.append((entry, place.node))

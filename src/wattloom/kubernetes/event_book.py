@@ -10,11 +10,19 @@ from typing import Final
 
 import msgspec
 
+from wattloom.kubernetes.backoff import Budget
+
 NOTE_BYTES: Final = 1024
 """What the API server takes as the note of an event."""
 NAME_LETTERS: Final = 253
 FORGOTTEN_S: Final = 360.0
 """A series that was not heard of for this long begins anew, as in Kubernetes."""
+POD_BURST: Final = 25
+POD_REFILL_S: Final = 300.0
+"""So often may one pod's waiting be written at once, and once more after each so many seconds: client-go's limit."""
+ALL_PER_S: Final = 50.0
+ALL_BURST: Final = 100
+"""The same for all pods that wait together: kube-scheduler's client has as much for all its requests."""
 
 
 class Pod(msgspec.Struct, frozen=True):
@@ -44,6 +52,7 @@ class Line(msgspec.Struct):
     written_at: float = 0.0
     queued: bool = False
     writing: bool = False
+    budget: Budget = msgspec.field(default_factory=lambda: Budget(1.0 / POD_REFILL_S, POD_BURST))
 
     @property
     def open(self) -> bool:
@@ -92,24 +101,27 @@ class Counted(msgspec.Struct, frozen=True):
 
 
 class EventBook:
-    """Lines to write, first come first served. One that repeats is written again at most every `repeat_s`."""
+    """Lines to write, first come first served. One that repeats is written again at most every `repeat_s`, as often as
+    its pod's budget and that of all of them allow, and after those that are told once."""
 
     def __init__(self, controller: str, instance: str, *, repeat_s: float = 10.0) -> None:
         self._controller, self._instance = controller, instance
         self._repeat_s = repeat_s
         self._queue: deque[Line] = deque()
+        self._repeats: deque[Line] = deque()
+        self._budget: Final = Budget(ALL_PER_S, ALL_BURST)
         self._repeating: dict[tuple[str, str], Line] = {}
         self._serial = 0
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._repeats)
 
     def tell(self, pod: Pod, reason: str, note: str, kind: str, action: str, now: datetime, clock: float) -> None:
         """Something to be told once."""
         failed = self._repeating.pop((pod.uid, "FailedScheduling"), None)
         if failed is not None and failed.open and not failed.queued and not failed.writing:
-            self._put(failed)
-        self._put(Line(pod, reason, clipped(note), kind, action, now, now))
+            self._put(failed, self._queue)
+        self._put(Line(pod, reason, clipped(note), kind, action, now, now), self._queue)
 
     def repeat(self, pod: Pod, reason: str, note: str, kind: str, action: str, now: datetime, clock: float) -> None:
         """Something that may be told again and again: the same words are counted, other words replace them."""
@@ -117,7 +129,7 @@ class EventBook:
         line = self._repeating.get(key)
         if line is None or (not line.open and clock - line.written_at > FORGOTTEN_S):
             line = self._repeating[key] = Line(pod, reason, note, kind, action, now, now)
-            self._put(line)
+            self._put(line, self._repeats)
             return
         line.last = now
         if line.note == note:
@@ -126,7 +138,7 @@ class EventBook:
             line.note, line.first = note, now
             line.count = 1
         if not line.queued and not line.writing and self._due(line, clock):
-            self._put(line)
+            self._put(line, self._repeats)
 
     def late(self, clock: float, *, all: bool = False) -> int:
         """Queue what has waited its time; everything, with `all`. How many lines are not wholly written."""
@@ -135,16 +147,20 @@ class EventBook:
             if line.open:
                 rest += 1
                 if not line.queued and not line.writing and (all or self._due(line, clock)):
-                    self._put(line)
+                    self._put(line, self._repeats)
             elif clock - line.written_at > FORGOTTEN_S:
                 del self._repeating[key]
         return rest
 
-    def take(self) -> Line | None:
+    def take(self, clock: float) -> Line | None:
         """The next to write, until it is `done`. What is told of it meanwhile makes it late, not double."""
-        if not self._queue:
+        if self._queue:
+            line = self._queue.popleft()
+        elif self._repeats and self._budget.take(clock):
+            line = self._repeats.popleft()
+            line.budget.take(clock)
+        else:
             return None
-        line = self._queue.popleft()
         line.queued, line.writing = False, True
         return line
 
@@ -178,11 +194,13 @@ class EventBook:
         return Series(max(2, line.count), micro(line.last))
 
     def _due(self, line: Line, clock: float) -> bool:
-        return line.written_note is None or clock - line.written_at >= self._repeat_s
+        return line.written_note is None or (
+            clock - line.written_at >= self._repeat_s and line.budget.left(clock) >= 1.0
+        )
 
-    def _put(self, line: Line) -> None:
+    def _put(self, line: Line, queue: deque[Line]) -> None:
         line.queued = True
-        self._queue.append(line)
+        queue.append(line)
 
 
 def clipped(note: str) -> str:

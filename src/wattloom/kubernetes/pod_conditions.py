@@ -15,7 +15,7 @@ import msgspec
 
 from wattloom.kubernetes import kinds
 from wattloom.kubernetes.api import CONTENT, Api
-from wattloom.kubernetes.backoff import Backoff
+from wattloom.kubernetes.backoff import Backoff, Budget
 from wattloom.kubernetes.errors import ApiError, Forbidden, Invalid, NotFound
 from wattloom.kubernetes.objects import Pod
 from wattloom.kubernetes.pod_entry import At, PodEntry
@@ -26,6 +26,9 @@ WRITERS: Final = 4
 POLITE_S: Final = 0.05
 MOST_POLITE_S: Final = 10.0
 """Longer than this no condition waits for bindings and events."""
+PER_S: Final = 50.0
+BURST: Final = 100
+"""Conditions written in a second, and at once: however many pods wait, and however often their reason changes."""
 UNSCHEDULABLE: Final = "Unschedulable"
 NOT_FOLLOWED: Final = "SchedulerError"
 """For pods that wait for another scheduler, not for another node."""
@@ -44,6 +47,7 @@ class PodConditions:
         self._give_way = give_way
         self._pending: dict[PodEntry, Wanted] = {}
         self._more: Final = asyncio.Event()
+        self._budget: Final = Budget(PER_S, BURST)
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -65,6 +69,9 @@ class PodConditions:
             await self._let_others_go_first()
             if not self._pending:
                 self._more.clear()
+                continue
+            if not self._budget.take(monotonic()):
+                await asyncio.sleep(POLITE_S)
                 continue
             entry = next(iter(self._pending))
             await self._write(entry, self._pending.pop(entry))

@@ -1,7 +1,8 @@
 """Events on pods, in words, written behind the scheduler's back.
 
 Owns the writers. Every event is written in the end, as long as the process lives: what cannot be written now is tried
-again, what the API server refuses for good is dropped and counted. Bindings go first. Finds no words itself.
+again, what the API server refuses for good is dropped and counted. Bindings go first, and pods that wait have no more
+than a budget. Finds no words itself.
 """
 
 import asyncio
@@ -112,7 +113,7 @@ class Teller:
 
     async def _write_on(self) -> None:
         while True:
-            line = None if self._busy and self._give_way() else self._book.take()
+            line = None if self._busy and self._give_way() else self._book.take(monotonic())
             if line is None:
                 await self._rest()
                 continue

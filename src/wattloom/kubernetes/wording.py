@@ -9,6 +9,8 @@ from typing import Final
 
 from wattloom.cluster.fit import Terms
 from wattloom.cluster.reasons import Reason
+from wattloom.kubernetes.wishes import DEADLINE, DEFER
+from wattloom.policies.protocol import Policy
 from wattloom.policies.view import View
 from wattloom.prediction.outlook import Outlook
 from wattloom.prediction.runtimes import ENOUGH_SAMPLES
@@ -16,6 +18,7 @@ from wattloom.scheduling.explanation import SHORT_OF, lacking
 from wattloom.scheduling.instructions import Place
 from wattloom.scheduling.state import TaskRecord
 from wattloom.workload.shape import Shape
+from wattloom.workload.task import Task
 
 UNDECIDED: Final = "node(s) had room"
 IN_FULL: Final = Terms()
@@ -61,6 +64,15 @@ def scheduled(place: Place, record: TaskRecord | None, nodes: int, policy: str, 
     if place.cost is not None and measure:
         words += f", at a cost of {_figure(place.cost)} {measure}"
     return f"{words}; {_forecast(record.outlook if record is not None else None)}"
+
+
+def without_effect(task: Task, policy: Policy) -> str:
+    """For the owner of a pod who asks to be held back: none of our own policies does that where no node sleeps."""
+    asked = [DEFER] if task.defer_s > 0.0 else []
+    asked += [DEADLINE] if task.deadline_s is not None else []
+    if not asked or not type(policy).__module__.startswith("wattloom.policies"):
+        return ""
+    return f". {' and '.join(asked)} had no effect: {policy.name} holds no pod back on Kubernetes"
 
 
 def _forecast(outlook: Outlook | None) -> str:

@@ -21,6 +21,8 @@ MOST_SUM: Final = 1e30
 """Of seconds or joules over any number of calls; and its square, of their squares."""
 MOST_CORES: Final = 1_000_000
 """Of one machine, and what one task may ask for is below."""
+MOST_FILED_CORES: Final = 100_000
+"""Of a machine that somebody describes in a file: more is a slip of the pen."""
 MOST_SPEED: Final = 1e4
 """Of a core, against the catalogue's reference; and no core is that much slower."""
 MOST_COUNT: Final = 2**63 - 1

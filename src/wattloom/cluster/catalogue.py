@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from wattloom.bounds import MOST_CORES
+from wattloom.bounds import MOST_FILED_CORES
 from wattloom.cluster.machine import curve_from_load
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
@@ -17,7 +17,7 @@ from wattloom.errors import InputError
 from wattloom.units import GIB
 
 MOST_MEMORY_GIB: Final = 1e6
-Cores = Annotated[int, msgspec.Meta(ge=1, le=MOST_CORES)]
+Cores = Annotated[int, msgspec.Meta(ge=1, le=MOST_FILED_CORES)]
 
 
 class MachineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

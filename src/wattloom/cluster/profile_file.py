@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
-from wattloom.bounds import MOST_CORES, MOST_WATTS
+from wattloom.bounds import MOST_FILED_CORES, MOST_WATTS
 from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
 from wattloom.files import UNREADABLE
@@ -20,7 +20,7 @@ OTHERS_LEAST: Final = 0.1
 """Cores that others may keep busy before a reading counts as disturbed: this share of all, but at least so many."""
 Watts = Annotated[float, msgspec.Meta(ge=0, le=MOST_WATTS)]
 Figure = Annotated[float, msgspec.Meta(ge=0, le=1e18)]
-Count = Annotated[int, msgspec.Meta(ge=1, le=MOST_CORES)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=MOST_FILED_CORES)]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 
 
@@ -111,7 +111,7 @@ class Level(Part, frozen=True, forbid_unknown_fields=True, omit_defaults=True, k
     """CPUs under load: up to the physical cores each has its own, then their siblings follow."""
     setting: str = ""
     """The governor or frequency that was set, as `governor=powersave`. Empty: as it was found."""
-    cpus: tuple[Annotated[int, msgspec.Meta(ge=0, le=MOST_CORES)], ...] = ()
+    cpus: tuple[Annotated[int, msgspec.Meta(ge=0, le=MOST_FILED_CORES)], ...] = ()
     power: Power | None = None
     """None: not known, see `problem`."""
     ops_per_s: Figure | None = None

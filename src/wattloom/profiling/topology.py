@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Final
 
-from wattloom.bounds import MOST_CORES
+from wattloom.bounds import MOST_FILED_CORES
 from wattloom.errors import InputError
 from wattloom.metering.own_profile import SYSTEM, text
 
@@ -53,7 +53,7 @@ def levels_of(wanted: str, cores: int, threads: int) -> list[int]:
         first, _, last = part.strip().partition("-")
         if not first.isdigit() or not (last or first).isdigit():
             raise InputError("levels", f"{part.strip()!r} is no level: give numbers and ranges, as 1-4,8, or all")
-        found |= set(range(int(first), min(int(last or first), MOST_CORES) + 1))
+        found |= set(range(int(first), min(int(last or first), MOST_FILED_CORES) + 1))
     if not found or min(found) < 1 or max(found) > threads:
         raise InputError("levels", f"{wanted!r} must be between 1 and {threads}, the threads that can be used here")
     return sorted(found)

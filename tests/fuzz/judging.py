@@ -88,7 +88,9 @@ def _names(option: str, said: str) -> bool:
     """By its name, or by the value it was given."""
     name, _, value = option.partition("=")
     bare = name.strip("-").replace("-", "_")
-    return bare[:200] in said.replace("-", "_") or bool(value and value[:20] in said)
+    shown = value[:20].encode("utf-8", "backslashreplace").decode()
+    bare = bare[:200].encode("utf-8", "backslashreplace").decode()
+    return bare in said.replace("-", "_") or bool(value and shown in said)
 
 
 def _wrong_json(text: str) -> str:

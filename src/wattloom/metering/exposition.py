@@ -37,7 +37,7 @@ def figures(page: bytes, names: Iterable[str], where: str) -> list[Line]:
     try:
         families = text_string_to_metric_families(lines.decode() + "\n")
         found = [Line(each.name, each.labels, float(each.value)) for family in families for each in family.samples]
-    except (ValueError, KeyError, IndexError) as problem:  # UnicodeDecodeError is a ValueError
+    except (ValueError, OverflowError, KeyError, IndexError) as problem:  # UnicodeDecodeError is a ValueError
         raise SourceProblem(f"{where} shows metrics that cannot be read") from problem
     for each in found:
         if not isfinite(each.value) or each.value < 0.0:

@@ -148,7 +148,7 @@ def _report(line: bytes, target: str) -> tuple[float, float] | None:
         if report.target != target:
             return None
         moment = _seconds(report.timestamp)
-    except (*UNREADABLE, ValueError) as problem:
+    except (*UNREADABLE, ValueError, OverflowError) as problem:
         raise SourceProblem(f"a line is no power report: {line[:60].decode(errors='replace')!r}") from problem
     if not isfinite(report.power) or report.power < 0.0:
         raise SourceProblem(f"a report says {report.power} W, which cannot be")

@@ -94,7 +94,10 @@ class PrometheusSource(HttpSource):
             raise SourceProblem("the expression gives nothing now: is the name right, and is its target up?")
         if len(series) > 1:
             raise SourceProblem(f"the expression gives {len(series)} series where one is wanted: {_names(series)}")
-        return float(series[0]["value"][1])
+        try:
+            return float(series[0]["value"][1])
+        except (ValueError, OverflowError, LookupError, TypeError) as problem:
+            raise SourceProblem(f"{self.http.where} does not answer as a Prometheus server") from problem
 
 
 def _timed(series: str) -> str:

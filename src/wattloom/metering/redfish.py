@@ -5,7 +5,6 @@ ended when we leave; else with user and password in every question.
 """
 
 from contextlib import suppress
-from math import isfinite
 from typing import Any, Final
 
 from wattloom.cluster.profile import MachineProfile
@@ -20,6 +19,8 @@ from wattloom.setting_groups import Redfish
 ROOT: Final = "/redfish/v1/"
 SESSIONS: Final = "/redfish/v1/SessionService/Sessions"
 JOULES_PER_KWH: Final = 3.6e6
+MOST: Final = 1e300
+"""A whole number in JSON may have more digits than any figure."""
 
 
 class RedfishSource(HttpSource):
@@ -149,7 +150,7 @@ def power(page: dict[str, Any]) -> Answer | None:
 def _number(found: object) -> float | None:
     """A number, or a sensor's excerpt with one in it. Controllers say null or 0 when they do not know."""
     value = found.get("Reading") if isinstance(found, dict) else found
-    good = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= 0.0
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= MOST
     return float(value) if good and isinstance(value, int | float) else None
 
 

@@ -19,7 +19,7 @@ def task_meant(path: Path, name: str) -> tuple[Path, str]:
 
     In a log of pods, `NAMESPACE/NAME` is the last of that name. If the log has no decision on it, the older one may.
     """
-    older = path.with_name(f"{path.name}.1")
+    older = path.parent / f"{path.name}.1"
     if not path.exists() and older.exists():  # its writer was ended just when a new one was to take the name
         path, older = older, path
     if "/" not in name or not path.exists() or Log(path).header.backend != BACKEND:
@@ -41,8 +41,8 @@ def _last_of(path: Path, name: str) -> tuple[str, bool]:
         at = line.find(begins)
         if at >= 0:
             start = at + len(b'"id":"')
-            task = line[start : line.index(b'"', start)]
+            task = line[start:].partition(b'"')[0]
             found, decided = task, decided and task == found
         elif asked in line and line.startswith(DECISIONS):
             decided = True
-    return found.decode(), decided
+    return found.decode(errors="replace"), decided

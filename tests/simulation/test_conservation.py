@@ -213,3 +213,10 @@ def test_a_cluster_without_devices_says_nothing_of_them(tmp_path: Path) -> None:
     result = wattloom.simulate(path, "fifo")
     assert result.warnings == []
     assert "devices" not in result.to_json()["energy_wh"]
+
+
+def test_a_policy_that_keeps_a_tdp_says_where_none_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "none.toml"
+    path.write_text(WITH_A_GPU.replace("DEVICES", "").replace("NEEDS", ""))
+    assert wattloom.simulate(path, "marginal-energy").warnings == ["TDP is not kept on one: no TDP is known"]
+    assert wattloom.simulate(path, "marginal-energy:tdp=false").warnings == []

@@ -4,13 +4,21 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from wattloom.errors import InputError
 from wattloom.setting_groups import Local, Settings
-from wattloom.settings import SettingsError, default_journal, journals, load_settings, state_folder
+from wattloom.settings import (
+    SettingsError,
+    default_journal,
+    journals,
+    load_settings,
+    of_the_same_launcher,
+    state_folder,
+)
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
@@ -164,19 +172,90 @@ def test_odd_names_become_plain_ones(state: Path) -> None:
 
 
 NAME = """
-from wattloom.settings import default_journal, program_path
-print(program_path())
-print(default_journal().name)
+from wattloom.settings import default_journal
+print("journal", default_journal().name)
 """
 
 
-def test_a_script_is_named_by_its_path_and_a_prompt_is_interactive(state: Path, tmp_path: Path) -> None:
+def journal_name(command: Sequence[str | Path], folder: Path, text: str = "", **surroundings: str) -> str:
+    """What the program that is started calls its journal."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=folder, env=os.environ | surroundings, input=text, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    found = re.search(r"journal (\S+)", done.stdout)
+    assert found, done.stderr
+    return found[1]
+
+
+def test_a_script_is_known_by_its_path_wherever_and_however_it_is_started(state: Path, tmp_path: Path) -> None:
+    """As it always was: journals of earlier versions are found."""
     script = tmp_path / "resize.py"
     script.write_text(NAME)
-    shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
-    assert shown == f"{os.path.realpath(script)}\n{default_journal(os.path.realpath(script)).name}\n"
-    shown = subprocess.run([sys.executable, "-c", NAME], capture_output=True, text=True, check=True).stdout
-    assert shown == "\ninteractive.journal\n"
+    (tmp_path / "elsewhere").mkdir()
+    own = default_journal(os.path.realpath(script)).name
+    assert journal_name([sys.executable, script], tmp_path) == own
+    assert journal_name([sys.executable, script, "--fast"], tmp_path / "elsewhere") == own
+    assert journal_name([sys.executable, "-m", "resize"], tmp_path) == own
+    package = tmp_path / "tool"
+    package.mkdir()
+    (package / "__main__.py").write_text(NAME)
+    assert journal_name([sys.executable, "-m", "tool"], tmp_path) == default_journal(f"{package}/__main__.py").name
+
+
+TEST = f"""
+def test_it():
+    exec({NAME!r})
+"""
+LAUNCHERS: dict[str, Sequence[str | Path]] = {
+    "python -c": [sys.executable, "-c", NAME],
+    "standard input": [sys.executable],
+    "standard input, named": [sys.executable, "-"],
+    "a module of a package": [sys.executable, "-m", "pytest", "-qs", "-p", "no:cacheprovider", "test_it.py"],
+    "a command of a package": [
+        Path(sys.executable).with_name("pytest"), "-qs", "-p", "no:cacheprovider", "test_it.py",
+    ],
+    "a module of Python": [sys.executable, "-m", "unittest", "look"],
+    "a kernel": [sys.executable, "{installed}/ipykernel_launcher.py", "-f", "/run/kernel-1.json"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_what_runs_other_peoples_code_is_told_apart_by_its_folder_and_command(
+    state: Path, tmp_path: Path, launcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One journal for all of them would have the one run what the other left."""
+    installed = tmp_path / "home" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    installed.mkdir(parents=True)
+    (installed / "ipykernel_launcher.py").write_text(NAME)
+    monkeypatch.setenv("PYTHONUSERBASE", str(tmp_path / "home"))
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "test_it.py").write_text(TEST)
+        (folder / "look.py").write_text(NAME)
+    command = [str(each).replace("{installed}", str(installed)) for each in LAUNCHERS[launcher]]
+    names = [journal_name(command, folder, NAME) for folder in (*folders, folders[0])]
+    assert names[0] == names[2]
+    assert names[0] != names[1]
+    if launcher == "a kernel":
+        assert journal_name([*command[:-1], "/run/kernel-2.json"], folders[0]) == names[0], "it is another each time"
+        assert journal_name(command, folders[0], JPY_SESSION_NAME="a.ipynb") != names[0]
+    elif not launcher.startswith("standard"):
+        other = [each.replace("print", "0;print") for each in command] if "-c" in command else [*command, "-v"]
+        assert journal_name(other, folders[0]) != names[0], "another command"
+
+
+def test_other_journals_of_a_launcher_are_those_of_its_folder_and_of_earlier_versions(state: Path) -> None:
+    state.mkdir()
+    names = ["pytest-12345678", "pytest-12345678@aaaaaabbbbbb", "pytest-12345678@aaaaaabbbbbb-2"]
+    names += ["pytest-12345678@aaaaaacccccc", "pytest-12345678@ddddddbbbbbb", "other-12345678", "a-12345678@nested"]
+    for name in names:
+        (state / f"{name}.journal").write_text("something")
+    found = {each.stem for each in of_the_same_launcher(state / f"{names[1]}.journal")}
+    assert found == {names[0], names[3]}
+    for alone in (names[5], names[6]):
+        assert of_the_same_launcher(state / f"{alone}.journal") == []
 
 
 def test_all_journals_are_listed_the_one_used_last_first(state: Path) -> None:

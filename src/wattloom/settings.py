@@ -9,7 +9,6 @@ secret that stands elsewhere is sent where they say, unless the folder is truste
 or `WATTLOOM_TRUSTED_FOLDERS` lists it.
 """
 
-import hashlib
 import os
 import pwd
 import re
@@ -27,14 +26,13 @@ import msgspec
 
 from wattloom.errors import InputError
 from wattloom.ownership import SUPERUSER, NotOurs, refuse_foreign
+from wattloom.program import APART, HALF, NESTED, name_of, this_program
 from wattloom.setting_groups import Settings
 
 PREFIX: Final = "WATTLOOM_"
 PROJECT_FILE: Final = "pyproject.toml"
 OWN_FILE: Final = "wattloom.toml"
 SUFFIX: Final = ".journal"
-INTERACTIVE: Final = "interactive"
-LONGEST_STEM: Final = 60
 TRUSTED: Final = "WATTLOOM_TRUSTED_FOLDERS"
 """Folders whose settings files are as good as the environment, with colons between."""
 CREDENTIALS: Final = ("user", "password", "token", "community")
@@ -279,23 +277,25 @@ def _home() -> Path:
     return home
 
 
-def program_path() -> str:
-    """Full path of the script that runs; empty: there is none, as in a notebook or at a prompt."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    return os.path.realpath(main) if main else ""
-
-
 def default_journal(program: str | None = None, number: int = 1) -> Path:
     """Where a program's journal is, unless a setting says otherwise. Where several of that program run at a time, the
     second has number 2, and so on."""
-    path = program_path() if program is None else program
-    name = INTERACTIVE
-    if path:
-        script = Path(path)
-        stem = script.parent.name if script.stem == "__main__" else script.stem
-        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem)[:LONGEST_STEM].strip("-.") or "program"
-        name = f"{plain}-{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()[:8]}"
+    name = this_program() if program is None else name_of(program)
     return state_folder() / (f"{name}{SUFFIX}" if number == 1 else f"{name}-{number}{SUFFIX}")
+
+
+def of_the_same_launcher(journal: Path) -> list[Path]:
+    """Other journals of what runs other people's code, in the same folder, or from before these were told apart; the
+    one used last first. Empty if the journal is a script's."""
+    stem, apart, rest = journal.stem.partition(APART)
+    if not apart or rest.startswith(NESTED):
+        return []
+    alike = f"{stem}{APART}{rest[:HALF]}"
+    return [
+        each
+        for each in journals()
+        if (each.stem == stem or each.stem.startswith(alike)) and not each.stem.startswith(journal.stem)
+    ]
 
 
 def journals() -> list[Path]:

@@ -206,6 +206,77 @@ def test_the_default_journal_of_a_program_is_recovered_by_its_next_run(script: M
     assert here.run("again") == "['OutcomeUnknown', 'NoneType']\n"
 
 
+NESTED = """
+    def inner(path):
+        with wattloom.Executor(1, meter="off") as executor:
+            found = [each.result() for each in executor.recovered]
+            if path is not None:
+                executor.submit(time.sleep, 1.0)
+                executor.submit(append, path)
+                executor.sync()
+                Path(path + ".ready").touch()
+                time.sleep(30.0)
+            return found
+
+    if __name__ == "__main__":
+        with wattloom.Executor(1, meter="off") as executor:
+            print(executor.submit(inner, sys.argv[1] if len(sys.argv) > 1 else None).result())
+"""
+
+
+def test_an_executor_in_a_worker_recovers_what_its_own_program_left_and_nobody_elses(
+    script: MakeScript, tmp_path: Path
+) -> None:
+    mine, other = script(NESTED, name="mine.py"), script(NESTED, name="other.py")
+    program = mine.start(tmp_path / "made")
+    assert within(SOON_S, (tmp_path / "made.ready").exists)
+    program.kill()
+    assert within(SOON_S, lambda: not mine.left())
+    assert other.run() == "[]\n"
+    assert not (tmp_path / "made").exists()
+    assert mine.run() == "[None, 1]\n"
+
+
+LAUNCHED = """
+import os, sys, time
+from pathlib import Path
+import wattloom
+
+def append(name):
+    with open(name, "a") as file:
+        file.write("x")
+
+executor = wattloom.Executor(1, meter="off")
+if "{what}" == "leave":
+    executor.submit(time.sleep, 30.0)
+    executor.submit(append, "made")
+    executor.sync()
+    os.kill(os.getpid(), 9)
+print(len(executor.recovered))
+executor.shutdown()
+"""
+
+
+def test_what_another_command_left_is_told_and_not_run(tmp_path: Path) -> None:
+    """As with notebooks, tests, servers and `python -c`: they are all started by the same program."""
+
+    def start(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        surroundings = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=SOON_S
+        )
+
+    assert start("-c", LAUNCHED.format(what="leave")).returncode == -signal.SIGKILL
+    other = start("-c", LAUNCHED.format(what="look"))
+    assert other.stdout == "0\n"
+    assert "unfinished calls of another command" in other.stderr
+    assert not (tmp_path / "made").exists()
+    (journal,) = {word.strip("';") for word in other.stderr.split() if word.endswith((".journal", ".journal;"))}
+    assert wattloom.prune(journal, older_than_days=0.0)[0].runs == []
+    assert wattloom.prune(journal, older_than_days=0.0, unfinished=True)[0].runs == [1]
+    assert start("-c", LAUNCHED.format(what="look")).stderr == ""
+
+
 def test_a_program_whose_class_is_gone_says_so_for_that_call_alone(
     script: MakeScript, reopen: Open, tmp_path: Path
 ) -> None:

@@ -75,28 +75,38 @@ def tasks(
     metavar="MB",
     help="Remove the oldest runs of a journal until it is no larger. Left out: the setting retention_megabytes.",
 )
+@click.option("--unfinished", is_flag=True, help="Remove runs with unfinished tasks too. They are forgotten then.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @journal_option
 @as_json
 def prune(
-    older_than: float | None, larger_than: float | None, dry_run: bool, journal: Path | None, as_json: bool
+    older_than: float | None,
+    larger_than: float | None,
+    unfinished: bool,
+    dry_run: bool,
+    journal: Path | None,
+    as_json: bool,
 ) -> None:
     """Remove old runs, with all their tasks, and give the room back to the disk.
 
-    Journals in use are left alone, and so are runs with unfinished tasks. What was learned about functions stays.
+    Journals in use are left alone, and so are runs with unfinished tasks, unless --unfinished is given. What was
+    learned about functions stays.
 
     \b
     Examples:
       wattloom tasks prune --dry-run
       wattloom tasks prune --older-than 7
       wattloom tasks prune --older-than 0 --journal work.journal
+      wattloom tasks prune --older-than 0 --unfinished --journal work.journal
     """
     import msgspec
 
     from wattloom.cli.printing import print_json
     from wattloom.journal.questions import prune as removed
 
-    found = removed(journal, older_than_days=older_than, larger_than_mb=larger_than, dry_run=dry_run)
+    found = removed(
+        journal, older_than_days=older_than, larger_than_mb=larger_than, unfinished=unfinished, dry_run=dry_run
+    )
     if as_json:
         print_json([msgspec.to_builtins(each) for each in found])
         return

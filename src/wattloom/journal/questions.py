@@ -136,10 +136,11 @@ def prune(
     *,
     older_than_days: float | None = None,
     larger_than_mb: float | None = None,
+    unfinished: bool = False,
     dry_run: bool = False,
 ) -> list[PruneInfo]:
     """Remove old runs from one journal or all of this user, as the settings say or as given; what went, by journal.
-    Journals in use are left alone, and so are runs with unfinished tasks."""
+    Journals in use are left alone, and so are runs with unfinished tasks, unless these are to be forgotten."""
     for field, given in (("older_than_days", older_than_days), ("larger_than_mb", larger_than_mb)):
         if given is not None and not given >= 0.0:
             raise InputError(field, f"must not be negative, but is {given}")
@@ -147,6 +148,7 @@ def prune(
     retention = Retention(
         kept.retention_days if older_than_days is None else older_than_days,
         kept.retention_megabytes if larger_than_mb is None else larger_than_mb,
+        force=unfinished,
     )
     files = [split_run(path)[0] for path in wanted(journal)]
     return [_rehearsed(file, retention) if dry_run else _pruned(file, retention) for file in files]

@@ -24,7 +24,7 @@ from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
 from wattloom.journal.journal import Journal, boot_id
 from wattloom.journal.keys import KeyStore, keys_path
-from wattloom.journal.places import numbered_there, open_first_free
+from wattloom.journal.places import numbered_there, open_first_free, something_left
 from wattloom.journal.retention import Retention
 from wattloom.local import errors
 from wattloom.local.books import Books
@@ -56,14 +56,28 @@ from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
 from wattloom.policies.loading import is_file, load_policy, with_options
 from wattloom.policies.protocol import Policy
+from wattloom.program import APART, this_program
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.log import VERSION, Header
 from wattloom.setting_groups import Local
-from wattloom.settings import default_journal, load_settings, named_by_the_folder, not_run
+from wattloom.settings import (
+    default_journal,
+    load_settings,
+    named_by_the_folder,
+    not_run,
+    of_the_same_launcher,
+)
 from wattloom.workload.function import Function
 
 PLAIN: Final = Options()
+MOST_LOOKED_AT: Final = 20
+"""Journals of other commands that are asked for what was left in them."""
+LEFT_BY_ANOTHER: Final = (
+    "%s holds unfinished calls of another command in this folder, which are not run here. To see them: wattloom tasks "
+    "--journal %s; to run them: wattloom.Executor(journal='%s'); to forget them: wattloom tasks prune --unfinished "
+    "--older-than 0 --journal %s"
+)
 LEASE: Final = LeaseTerms()
 
 
@@ -365,10 +379,17 @@ def _refuse_code_of_the_folder(settings: Local, policy: bool, journal: bool) -> 
 
 def _journal(given: str | Path, settings: Local) -> Journal:
     program = " ".join(sys.argv[:1]) or "python"
+    if APART in this_program():
+        program = f"{program} in {os.path.abspath('.')}"
     retention = Retention(settings.retention_days, settings.retention_megabytes)
     if given:
         return Journal.open(Path(given), durability=settings.durability, program=program, retention=retention)
-    return open_first_free(default_journal(), durability=settings.durability, program=program, retention=retention)
+    base = default_journal()
+    journal = open_first_free(base, durability=settings.durability, program=program, retention=retention)
+    for left in islice(of_the_same_launcher(base), MOST_LOOKED_AT):
+        if something_left(left):
+            LOG.warning(LEFT_BY_ANOTHER, *[left] * 4)
+    return journal
 
 
 def _keys(journal: Journal, named: str | Path, settings: Local) -> Keys:

@@ -50,6 +50,8 @@ class Hello(msgspec.Struct, array_like=True):
     environment: list[tuple[bytes, bytes]]
     cores: list[int]
     """It runs on these alone; empty: on all."""
+    program: str
+    """The name of the program that it works for."""
     slowdown: float
     """Makes a virtual node slow: after each call it waits until so many times the CPU time has passed."""
 

@@ -29,6 +29,7 @@ from wattloom.local.errors import with_its_traceback
 from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.lifeline import die_with
 from wattloom.local.packing import Packed, pack, unpack
+from wattloom.program import set_inside
 
 FLUSH_S: Final = 0.02
 """Results of short calls are sent together, but none waits longer."""
@@ -172,6 +173,7 @@ class Worker:
         with suppress(OSError):
             os.chdir(hello.folder)
         self._slowdown = hello.slowdown
+        set_inside(hello.program)
         self._run = hello.run
         self._progress = Progress.open(Path(os.fsdecode(hello.progress)))
         self._spool = Spool(Path(os.fsdecode(hello.spool)))

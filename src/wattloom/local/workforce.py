@@ -26,6 +26,8 @@ from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.job import Job
 from wattloom.local.lifeline import tie_to_us
 from wattloom.local.nodes import LocalNode
+from wattloom.program import name_of
+from wattloom.settings import default_journal
 
 READ_AT_ONCE: Final = 1 << 18
 ENCODE: Final = msgspec.msgpack.Encoder().encode
@@ -95,6 +97,7 @@ class Workforce:
         self, nodes: list[LocalNode], journal: Journal, run: int, initializer: bytes, selector: DefaultSelector
     ) -> None:
         self._run: Final = run
+        self._program: Final = _program_of(journal.path)
         self._nodes: Final = {node.name: node for node in nodes}
         self._journal: Final = journal
         self._spool: Final = journal.spool
@@ -159,6 +162,7 @@ class Workforce:
             initializer=self._initializer,
             environment=list(os.environb.items()),
             cores=node.cores,
+            program=self._program,
             slowdown=node.slowdown,
         )
         self._write(worker, frames.frame(frames.HELLO, ENCODE(hello)))
@@ -368,6 +372,12 @@ def _above_standard(descriptor: int) -> int:
 def _standard(ours: object) -> int | None:
     """What a worker prints goes where what we print goes; if that is nowhere, its number is somebody else's by now."""
     return subprocess.DEVNULL if ours is None else None
+
+
+def _program_of(journal: Path) -> str:
+    """A program is known by its journal, where it has named one."""
+    own = default_journal()
+    return own.stem if journal.parent == own.parent and journal.stem.startswith(own.stem) else name_of(str(journal))
 
 
 def _folder() -> str:

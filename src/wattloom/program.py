@@ -1,0 +1,88 @@
+"""Which program this is: the name by which its journal is found again, by it and by nobody else.
+
+Owns that name. A script is known by its path. What runs other people's code (pytest, a notebook's kernel, a server,
+`python -c`, a prompt) is known by its folder and its command line too, and a worker by the program that started it.
+"""
+
+import hashlib
+import os
+import re
+import site
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Final
+
+INTERACTIVE: Final = "interactive"
+LONGEST_STEM: Final = 60
+APART: Final = "@"
+"""In a name: before what tells one use of a launcher from another."""
+HALF: Final = 6
+"""Letters for its folder, and as many for its command line."""
+NESTED: Final = "nested"
+_INSIDE: Final[list[str]] = []
+"""In a worker: the name of the program that started it."""
+
+
+def this_program() -> str:
+    """Its name."""
+    if _INSIDE:
+        return f"{_INSIDE[-1]}{APART}{NESTED}"
+    path = program_path()
+    return name_of(path) if path and not _is_installed(path) else name_of(path) + _apart(path)
+
+
+def name_of(path: str) -> str:
+    """The name of a script; without a path, of what is typed in."""
+    if not path:
+        return INTERACTIVE
+    script = Path(path)
+    stem = script.parent.name if script.stem == "__main__" else script.stem
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", stem)[:LONGEST_STEM].strip("-.") or "program"
+    return f"{plain}-{_hash(path)[:8]}"
+
+
+def set_inside(program: str) -> None:
+    """In a worker: executors made here are of this program, not of all that have workers."""
+    _INSIDE[:] = [program.removesuffix(f"{APART}{NESTED}")]
+
+
+def program_path() -> str:
+    """Full path of the script that runs; empty: there is none, as in a notebook or at a prompt."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.realpath(main) if main else ""
+
+
+# -- launchers ---------------------------------------------------------------------------------------------------------
+
+
+def _apart(path: str) -> str:
+    """What tells one use of a launcher from another."""
+    return f"{APART}{_hash(_folder())[:HALF]}{_hash(_command(path))[:HALF]}"
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
+
+
+def _is_installed(path: str) -> bool:
+    """Whether a main module came with Python or with a package, or is a command of one."""
+    known = {sysconfig.get_path(name) for name in ("scripts", "stdlib", "purelib", "platlib")}
+    known |= {os.path.dirname(sys.executable), os.path.join(site.getuserbase(), "bin"), site.getusersitepackages()}
+    return any(path.startswith(os.path.realpath(folder) + os.sep) for folder in known if folder)
+
+
+def _command(path: str) -> str:
+    """How it was started. A notebook's kernel gets another file each time: there its name counts, where it is known."""
+    if Path(path).stem.startswith("ipykernel"):
+        return os.environ.get("JPY_SESSION_NAME", "")
+    # A child of multiprocessing has its parent's arguments, and beside them numbers of pipes.
+    own = not path and "--multiprocessing-fork" not in sys.orig_argv
+    return "\0".join(sys.orig_argv[1:] if own else sys.argv[1:])
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()

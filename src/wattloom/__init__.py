@@ -153,4 +153,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """Our names, and what every module has; not what is imported here, nor which parts were loaded."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

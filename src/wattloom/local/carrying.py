@@ -24,7 +24,7 @@ from wattloom.local.job import Job
 from wattloom.local.keys import Keys
 from wattloom.local.nodes import LocalNode
 from wattloom.local.packing import unpack
-from wattloom.local.workforce import WorkerProcess, Workforce
+from wattloom.local.workforce import Upbringing, WorkerProcess, Workforce
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Evict, Place, Wait, Wake
 from wattloom.units import GIB
@@ -39,12 +39,14 @@ LOG: Final = logging.getLogger("wattloom")
 class Carrying:
     """Jobs, the workers that make them, and what is to be done when the journal has it."""
 
-    def __init__(self, books: Books, keys: Keys, nodes: list[LocalNode], desk: Desk | None, initializer: bytes) -> None:
+    def __init__(
+        self, books: Books, keys: Keys, nodes: list[LocalNode], desk: Desk | None, upbringing: Upbringing
+    ) -> None:
         self._books: Final = books
         self._nodes: Final = nodes
         self._desk: Final = desk
         self._selector: Final = DefaultSelector()
-        self._workforce: Final = Workforce(nodes, books.journal, books.run, initializer, self._selector)
+        self._workforce: Final = Workforce(nodes, books.journal, books.run, upbringing, self._selector)
         self._keys: Final = keys
         self._jobs: Final[dict[str, Job]] = {}
         """Calls that the engine has."""

@@ -32,6 +32,7 @@ from wattloom.local.nodes import LocalNode
 from wattloom.local.present_state import present_state
 from wattloom.local.reading_pace import USUAL_S
 from wattloom.local.recovery import Recovered
+from wattloom.local.workforce import Upbringing
 from wattloom.scheduling import events as ev
 from wattloom.workload.function import Function
 
@@ -55,11 +56,11 @@ class Dispatcher(Hearing):
         keys: Keys,
         nodes: list[LocalNode],
         desk: Desk | None,
-        initializer: bytes,
+        upbringing: Upbringing,
         idle_timeout_s: float,
         began: float,
     ) -> None:
-        super().__init__(books, keys, nodes, desk, initializer, idle_timeout_s, began)
+        super().__init__(books, keys, nodes, desk, upbringing, idle_timeout_s, began)
         self.thread: Final = threading.Thread(target=self.run, name="wattloom-dispatcher", daemon=True)
         self.lock = threading.Lock()
         """Held by whoever submits, or says that no more may be submitted."""

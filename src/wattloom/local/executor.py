@@ -8,11 +8,13 @@ import os
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor as BaseExecutor
 from itertools import count, islice
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
@@ -51,6 +53,7 @@ from wattloom.local.packing import (
 )
 from wattloom.local.recovery import Recovered, recovered
 from wattloom.local.virtual_desk import VirtualDesk
+from wattloom.local.workforce import Upbringing
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
@@ -88,25 +91,29 @@ class Executor(BaseExecutor):
     def __init__(
         self,
         max_workers: int | None = None,
+        mp_context: BaseContext | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
         *,
+        max_tasks_per_child: int | None = None,
         journal: str | Path | None = None,
         durability: Literal["process", "machine"] | None = None,
         policy: str | Policy | None = None,
         meter: str | Meter = "auto",
         nodes: Sequence[VirtualNode] | None = None,
-        initializer: Callable[..., object] | None = None,
-        initargs: tuple[Any, ...] = (),
         idle_timeout: float | None = None,
         lease: LeaseTerms | None = LEASE,
     ) -> None:
-        settings = load_settings(
-            {"local": {"durability": durability, "idle_timeout_s": idle_timeout, "max_workers": _workers(max_workers)}}
-        ).local
+        workers, most_calls = _whole("max_workers", max_workers), _whole("max_tasks_per_child", max_tasks_per_child)
+        given = {"durability": durability, "idle_timeout_s": idle_timeout, "max_workers": workers}
+        settings = load_settings({"local": given}).local
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         if not isinstance(meter, str | Meter):
             raise InputError("meter", f"must be a meter's name, auto, off or a Meter, not {type(meter).__name__}")
-        lease = None if nodes is not None and lease is LEASE else lease  # each call of its own where policies are tried
+        _check_context(mp_context)
+        if lease is LEASE and (nodes is not None or most_calls is not None):
+            lease = None  # each call of its own where policies are tried, or workers have few calls to make
         here = this_machine()
         self._nodes: Final = _nodes(here, settings.max_workers or None, nodes)
         self._workers: Final = max(1, round(sum(node.node.cpu or node.profile.threads for node in self._nodes)))
@@ -129,8 +136,9 @@ class Executor(BaseExecutor):
             self._prefix: Final = f"{books.run}-"
             self._spool: Final = self._journal.spool
             desk = _desk(meter, here, self._nodes)
+            upbringing = Upbringing(first, most_calls or 0)
             self._dispatcher: Final = Dispatcher(
-                books, keys, self._nodes, desk, first, settings.idle_timeout_s, self._began
+                books, keys, self._nodes, desk, upbringing, settings.idle_timeout_s, self._began
             )
             self.recovered: Final[list[TaskFuture]] = self._recover()
             """Futures of calls that an earlier run of this journal had accepted and not ended."""
@@ -330,14 +338,30 @@ def _declared(fn: Callable[..., Any]) -> tuple[Options, Callable[..., Any]]:
 # -- how it begins -----------------------------------------------------------------------------------------------------
 
 
-def _workers(given: object) -> int | None:
+def _whole(name: str, given: object) -> int | None:
     if given is None:
         return None
     if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"max_workers must be a whole number, not {given!r}")
+        raise TypeError(f"{name} must be a whole number, not {given!r}")
     if given <= 0:
-        raise ValueError("max_workers must be greater than 0")
+        raise ValueError(f"{name} must be greater than 0")
     return given
+
+
+def _check_context(context: object) -> None:
+    """Workers are started afresh, as by "spawn", whatever is given; who wants to fork may count on what is not so."""
+    if context is None:
+        return
+    method = getattr(context, "get_start_method", None)
+    if method is None:
+        raise TypeError(f"mp_context must be a context of multiprocessing, not {type(context).__name__}")
+    if method() == "fork":
+        warnings.warn(
+            "workers of wattloom are started afresh, not forked: they have nothing of this process but functions, "
+            'their arguments and what the initializer does. Leave mp_context out, or give that of "spawn"',
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _nodes(here: MachineProfile, workers: int | None, wanted: Sequence[VirtualNode] | None) -> list[LocalNode]:

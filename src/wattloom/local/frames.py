@@ -47,6 +47,8 @@ class Hello(msgspec.Struct, array_like=True):
     run: int
     initializer: bytes
     """Pickled (function, arguments); empty: none."""
+    most_calls: int
+    """It ends after so many; 0: as many as come."""
     environment: list[tuple[bytes, bytes]]
     cores: list[int]
     """It runs on these alone; empty: on all."""

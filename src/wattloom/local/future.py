@@ -9,11 +9,12 @@ from concurrent.futures import Future
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from wattloom.attribution.tariff import Tariff
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.energy.measured import Energy
+from wattloom.local import errors
 from wattloom.units import Joules
 
 if TYPE_CHECKING:
@@ -63,6 +64,13 @@ class TaskFuture(Future[Any]):
         """Attempts that have ended and whose joules are not known yet."""
         self._dispatcher: Dispatcher | None = None
         """Whom to ask for a reading, and to tell that it was cancelled."""
+
+    def __reduce__(self) -> NoReturn:
+        raise errors.CannotSend(
+            self.task_id,
+            f"a future (task {self.task_id}) cannot be sent to another process: give its result, future.result(), or "
+            "submit the call when it is there, with add_done_callback",
+        )
 
     def cancel(self) -> bool:
         """As every future's: possible until the call is sent to a worker."""

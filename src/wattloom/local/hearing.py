@@ -15,7 +15,7 @@ from wattloom.local.job import Job
 from wattloom.local.keys import Keys
 from wattloom.local.nodes import LocalNode
 from wattloom.local.packing import pack_whole, unpack
-from wattloom.local.workforce import ENDS, WorkerProcess
+from wattloom.local.workforce import ENDS, Upbringing, WorkerProcess
 from wattloom.scheduling import events as ev
 
 SLOW_S: Final = 0.07
@@ -34,11 +34,11 @@ class Hearing(Carrying):
         keys: Keys,
         nodes: list[LocalNode],
         desk: Desk | None,
-        initializer: bytes,
+        upbringing: Upbringing,
         idle_timeout_s: float,
         began: float,
     ) -> None:
-        super().__init__(books, keys, nodes, desk, initializer)
+        super().__init__(books, keys, nodes, desk, upbringing)
         self._idle_timeout_s: Final = idle_timeout_s
         self._began: Final = began
         self._stillborn: int = 0

@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections import deque
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from threading import Event, Lock, Thread
 from time import perf_counter, process_time, sleep
@@ -110,6 +111,8 @@ class Worker:
         self._sent_at: float = 0.0
         self._stopping: bool = False
         self._slowdown: float = 1.0
+        self._left: float = inf
+        """Calls that it may still make."""
         self._pid: Final = os.getpid()
         self._run: int = 0
         self._progress: Progress
@@ -129,6 +132,9 @@ class Worker:
                     return
                 self._read(blocking=True)
             self._call(self._calls.popleft())
+            if self._left <= 0:
+                self._send()
+                return  # what is waiting here goes elsewhere
             if not self._calls or len(self._ended) >= FLUSH_AT or perf_counter() - self._sent_at > FLUSH_S:
                 self._send()
                 self._read(blocking=False)
@@ -173,6 +179,7 @@ class Worker:
         with suppress(OSError):
             os.chdir(hello.folder)
         self._slowdown = hello.slowdown
+        self._left = hello.most_calls or inf
         set_inside(hello.program)
         self._run = hello.run
         self._progress = Progress.open(Path(os.fsdecode(hello.progress)))
@@ -195,6 +202,7 @@ class Worker:
         if not self._progress.begin(call.number):  # it was taken back
             self._note(EndFrame(call.number, frames.RETURNED, b"", "", 0.0, 0.0, b""))
             return
+        self._left -= 1
         if self._ended:
             self._unsent.set()
         began, cpu = perf_counter(), process_time()

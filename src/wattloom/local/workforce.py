@@ -13,6 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Final
 
@@ -42,6 +43,15 @@ STOPPING_S: Final = 2.0
 """How long a worker that was told to stop may take."""
 
 
+class Upbringing(msgspec.Struct, frozen=True):
+    """What every worker is told at its beginning, beside its surroundings."""
+
+    initializer: bytes = b""
+    """Pickled (function, arguments); empty: none."""
+    most_calls: int = 0
+    """It ends after so many; 0: as many as come."""
+
+
 class WorkerProcess:
     """One worker, seen from the dispatcher."""
 
@@ -68,6 +78,8 @@ class WorkerProcess:
         """Calls to be sent when the journal has them."""
         self.sent: Final[deque[Job]] = deque()
         """Calls it has, in order; the first is running."""
+        self.calls: int = 0
+        """That it was given."""
         self.ready: bool = False
         self.resting: bool = False
         """Whether it is among those with nothing to do."""
@@ -94,14 +106,14 @@ class Workforce:
     """All workers, by node."""
 
     def __init__(
-        self, nodes: list[LocalNode], journal: Journal, run: int, initializer: bytes, selector: DefaultSelector
+        self, nodes: list[LocalNode], journal: Journal, run: int, upbringing: Upbringing, selector: DefaultSelector
     ) -> None:
         self._run: Final = run
         self._program: Final = _program_of(journal.path)
         self._nodes: Final = {node.name: node for node in nodes}
         self._journal: Final = journal
         self._spool: Final = journal.spool
-        self._initializer: Final = initializer
+        self._upbringing: Final = upbringing
         self._selector: Final = selector
         self._free: Final[dict[str, list[WorkerProcess]]] = {node.name: [] for node in nodes}
         self.workers: Final[dict[int, WorkerProcess]] = {}
@@ -127,7 +139,10 @@ class Workforce:
 
     def rest(self, worker: WorkerProcess, now: float) -> None:
         """It has nothing to do."""
-        if not worker.resting:
+        most = self._upbringing.most_calls
+        if most and worker.calls >= most:
+            self.stop(worker)
+        elif not worker.resting:
             worker.resting = True
             worker.idle_since = now
             self._free[worker.node].append(worker)
@@ -159,7 +174,8 @@ class Workforce:
             progress=os.fsencode(progress.path),
             spool=os.fsencode(self._spool.folder),
             run=self._run,
-            initializer=self._initializer,
+            initializer=self._upbringing.initializer,
+            most_calls=self._upbringing.most_calls,
             environment=list(os.environb.items()),
             cores=node.cores,
             program=self._program,
@@ -218,6 +234,7 @@ class Workforce:
             forget += frames.frame(frames.FORGET, ENCODE(oldest))
         worker.progress.share = jobs[0].share
         worker.sent.extend(jobs)
+        worker.calls += len(jobs)
         worker.heard_at = now
         out += frames.frame(frames.CALLS, ENCODE(calls))
         self._write(worker, out + forget)

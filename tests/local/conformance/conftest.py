@@ -41,6 +41,7 @@ class MakeExecutor(Protocol):
         max_workers: int | None = 2,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
+        **options: Any,
     ) -> Executor: ...
 
 
@@ -78,8 +79,9 @@ class Maker:
         max_workers: int | None = 2,
         initializer: Callable[..., object] | None = None,
         initargs: tuple[Any, ...] = (),
+        **options: Any,
     ) -> Executor:
-        executor = KINDS[self.kind](max_workers=max_workers, initializer=initializer, initargs=initargs)
+        executor = KINDS[self.kind](max_workers=max_workers, initializer=initializer, initargs=initargs, **options)
         self._made.append(weakref.ref(executor))
         return executor
 

@@ -3,7 +3,9 @@
 import os
 import pickle
 import threading
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from typing import Any
 
 import pytest
 from tests.local.conformance import tasks
@@ -119,6 +121,22 @@ def test_the_result_of_one_task_feeds_the_next(executor: Executor) -> None:
     for _ in range(10):
         value = executor.submit(tasks.double, value).result()
     assert value == 1024
+
+
+@pytest.mark.parametrize("wrapped", ["bare", "in a list", "in a dict", "by keyword", "in a closure"])
+@pytest.mark.only("wattloom", why="the standard pool says that it cannot pickle a lock")
+def test_a_future_as_an_argument_is_told_what_to_give_instead(executor: Executor, wrapped: str) -> None:
+    future = executor.submit(tasks.answer)
+    calls: dict[str, Callable[[], Future[Any]]] = {
+        "bare": lambda: executor.submit(tasks.hand_back, future),
+        "in a list": lambda: executor.submit(tasks.hand_back, [1, [future]]),
+        "in a dict": lambda: executor.submit(tasks.hand_back, {"a": (future,)}),
+        "by keyword": lambda: executor.submit(tasks.hand_back, value=future),
+        "in a closure": lambda: executor.submit(lambda: future),
+    }
+    with pytest.raises(TypeError, match=r"a future .* give its result"):
+        calls[wrapped]().result()
+    assert executor.submit(tasks.double, future.result()).result() == 84
 
 
 def test_it_can_be_used_from_several_threads_at_once(executor: Executor) -> None:

@@ -20,6 +20,7 @@ APART: Final = "@"
 HALF: Final = 6
 """Letters for its folder, and as many for its command line."""
 NESTED: Final = "nested"
+OWN: Final = "wattloom"
 _INSIDE: Final[list[str]] = []
 """In a worker: the name of the program that started it."""
 
@@ -69,7 +70,10 @@ def _folder() -> str:
 
 
 def _is_installed(path: str) -> bool:
-    """Whether a main module came with Python or with a package, or is a command of one."""
+    """Whether a main module came with Python or with a package, or is a command of one; but for our own command, which
+    takes up what was cut off, wherever it was typed."""
+    if Path(path).name == OWN:
+        return False
     known = {sysconfig.get_path(name) for name in ("scripts", "stdlib", "purelib", "platlib")}
     known |= {os.path.dirname(sys.executable), os.path.join(site.getuserbase(), "bin"), site.getusersitepackages()}
     return any(path.startswith(os.path.realpath(folder) + os.sep) for folder in known if folder)

@@ -329,7 +329,7 @@ def test_a_task_whose_policy_fails_while_a_node_is_kept_for_it_is_not_placed_beh
                 raise RuntimeError("not now")
             return super().propose(ask, view)
 
-    h = Harness(Failing()).node("a")
+    h = Harness(Failing(tdp=False, guarantee=1.0)).node("a")
     h.submit("x0")
     h.submit("big", needs=WHOLE)
     h.pass_time(60.0)
@@ -353,7 +353,7 @@ def test_a_task_that_backs_off_gives_up_the_node_kept_for_it() -> None:
                 raise RuntimeError("caps are beyond me")
             return super().propose(ask, view)
 
-    h = Harness(Failing()).node("a")
+    h = Harness(Failing(tdp=False, guarantee=1.0)).node("a")
     h.submit("x0")
     h.submit("big", needs=WHOLE)
     h.pass_time(60.0)

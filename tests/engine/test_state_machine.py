@@ -31,7 +31,7 @@ from wattloom.scheduling.state import ON_A_NODE, Stage
 from wattloom.testing import builders
 from wattloom.testing.builders import MACHINES, SLEEPER, machine, variant
 from wattloom.testing.harness import Harness, nodes_fingerprint
-from wattloom.testing.odd_policies import Absurd, Hesitant, Lingering, Moody, Sleepless
+from wattloom.testing.odd_policies import Absurd, Hesitant, Lingering, Moody, Sleepless, least_rise
 from wattloom.units import GIB
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Taint, Toleration, Where
@@ -92,7 +92,7 @@ FUNCTIONS = [
 class EngineMachine(RuleBasedStateMachine):
     """One engine, told everything."""
 
-    new_policy: ClassVar[Callable[[], Policy]] = MarginalEnergy
+    new_policy: ClassVar[Callable[[], Policy]] = staticmethod(least_rise)
     lease: ClassVar[LeaseTerms | None] = None
 
     def __init__(self) -> None:

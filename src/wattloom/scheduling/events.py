@@ -3,20 +3,17 @@
 Owns the events and their names in the log. A new kind of event or field raises `log.VERSION`.
 """
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
-from wattloom.bounds import LATEST_S, MOST_SUM, out_of_bounds
+from wattloom.bounds import LATEST_S, MOST_COUNT, MOST_SUM, out_of_bounds
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.energy.used import Used
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
-
-MOST_COUNTED: Final = 2**53
-"""Beyond it a count is no whole number to everybody who reads JSON."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, tag_field="event", omit_defaults=True, forbid_unknown_fields=True):
@@ -92,7 +89,7 @@ class Past(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unk
         """The first field that cannot be true, and why."""
         for field in ("attempts", "failures", "losses", "place", "share"):
             value: int = getattr(self, field)
-            if not 0 <= value <= MOST_COUNTED:
+            if not 0 <= value <= MOST_COUNT:
                 return field, f"must be a count, not {value}"
         if self.submitted is not None and not -LATEST_S <= self.submitted <= now:
             return "submitted", f"must not be after {now}, not {self.submitted}"

@@ -97,7 +97,7 @@ class _Check:
     @staticmethod
     def _take(record: dict[str, object], run: int, told: dict[str, Told]) -> None:
         kind, task = record.get("event") or record.get("instruction"), record.get("task")
-        if kind in ("task-submitted", "task-orphaned"):
+        if kind in ("task-submitted", "task-orphaned", "task-found"):
             assert isinstance(task, dict)
             told[task["id"]].accepted_in.append(run)
             told[task["id"]].idempotent = bool(task.get("idempotent", False))

@@ -22,12 +22,16 @@ from tests.local.chaos.work import leave_a_line
 
 import wattloom
 from wattloom.journal.journal import Journal
+from wattloom.local import dispatcher
 
 THREADS = 3
 MOST_OPEN = 500
 """Tasks of all threads that have not ended: more are not submitted."""
 BALLAST = 100_000
 """Bytes: goes through a file beside the journal."""
+SHORT_RUN = 40_000
+SHORT_CARRIED = 600
+"""Bytes from which on a run gives way to another, and for each open call: so that kills come between two runs too."""
 CALM = 100
 DIE_AT = "--die-at="
 PATIENCE_S = 60.0
@@ -120,6 +124,7 @@ def main() -> None:
     folder, number, seed = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     notes.append(folder / notes.NOTES, f"opening {number}")
     began = time.monotonic()
+    dispatcher.LONG_RUN, dispatcher.CARRIED = SHORT_RUN, SHORT_CARRIED  # type: ignore[misc]
     executor = wattloom.Executor(2, journal=folder / "work.journal")
     life = Life(folder, number, executor)
     executor.sync()

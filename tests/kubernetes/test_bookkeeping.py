@@ -401,7 +401,7 @@ def test_a_mistyped_annotation_asks_for_no_more_nodes_and_is_over_once_it_is_cor
     path = f"/api/v1/namespaces/{space}/pods/one"
     told = eventually(lambda: api.get(path)["status"].get("conditions"))[0]
     assert (told["type"], told["status"], told["reason"]) == ("PodScheduled", "False", "SchedulerError")
-    assert told["message"].endswith("runtime-seconds]: must be a number of seconds above 0, at most 1000000000, not 'ten'")
+    assert told["message"].endswith("-seconds]: must be a number of seconds above 0, at most 1000000000, not 'ten'")
     api.patch(path, {"metadata": {"annotations": {"wattloom.dev/runtime-seconds": "10"}}})
     assert eventually(lambda: api.get(path)["spec"].get("nodeName")) == "n1"
 

@@ -54,19 +54,20 @@ def program_path() -> str:
     return os.path.realpath(main) if main else ""
 
 
+def working_folder() -> str:
+    """Empty: it was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
 # -- launchers ---------------------------------------------------------------------------------------------------------
 
 
 def _apart(path: str) -> str:
     """What tells one use of a launcher from another."""
-    return f"{APART}{_hash(_folder())[:HALF]}{_hash(_command(path))[:HALF]}"
-
-
-def _folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was removed
-        return ""
+    return f"{APART}{_hash(working_folder())[:HALF]}{_hash(_command(path))[:HALF]}"
 
 
 def _is_installed(path: str) -> bool:

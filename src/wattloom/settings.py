@@ -94,7 +94,10 @@ class Place(msgspec.Struct, frozen=True):
 def is_trusted(folder: Path, environ: Mapping[str, str]) -> bool:
     """Whether what the folder's settings name may be run: the program imports from there, or the user says so."""
     said = [each for each in environ.get(TRUSTED, "").split(os.pathsep) if each]
-    here = os.path.realpath(folder)
+    try:
+        here = os.path.realpath(folder)
+    except OSError:  # the working folder is gone, and with it all that it could name
+        return True
     return any(os.path.realpath(os.path.expanduser(each) or ".") == here for each in (*said, *sys.path))
 
 

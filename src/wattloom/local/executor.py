@@ -59,7 +59,7 @@ from wattloom.metering.protocol import Meter
 from wattloom.metering.this_machine import this_machine
 from wattloom.policies.loading import is_file, load_policy, with_options
 from wattloom.policies.protocol import Policy
-from wattloom.program import APART, this_program
+from wattloom.program import APART, this_program, working_folder
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.log import VERSION, Header
@@ -404,7 +404,7 @@ def _refuse_code_of_the_folder(settings: Local, policy: bool, journal: bool) -> 
 def _journal(given: str | Path, settings: Local) -> Journal:
     program = " ".join(sys.argv[:1]) or "python"
     if APART in this_program():
-        program = f"{program} in {os.path.abspath('.')}"
+        program = f"{program} in {working_folder() or 'a folder that is gone'}"
     retention = Retention(settings.retention_days, settings.retention_megabytes)
     if given:
         return Journal.open(Path(given), durability=settings.durability, program=program, retention=retention)

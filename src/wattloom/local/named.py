@@ -7,7 +7,6 @@ comes last on the path: what is installed, and the standard library before all, 
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import msgspec
 
 from wattloom.errors import InputError
+from wattloom.program import working_folder
 
 
 def named_function(name: str) -> Callable[..., Any]:
@@ -86,16 +86,11 @@ def _module(module_name: str, name: str) -> ModuleType:
         return import_module(module_name)
     except ModuleNotFoundError as problem:
         if problem.name is not None and f"{module_name}.".startswith(f"{problem.name}."):
-            raise InputError(name, f"there is no module {problem.name}, neither in {_here()} nor installed") from None
+            here = working_folder() or "the working folder"
+            raise InputError(name, f"there is no module {problem.name}, neither in {here} nor installed") from None
         raise InputError(name, _why_not(problem)) from problem
     except (Exception, SystemExit) as problem:
         raise InputError(name, _why_not(problem)) from problem
-
-
-def _here() -> str:
-    with suppress(OSError):  # it may have been deleted
-        return os.getcwd()
-    return "the working folder"
 
 
 def _why_not(problem: BaseException) -> str:
@@ -113,7 +108,8 @@ def _hidden(module_name: str) -> str:
     """If the working folder has a module of that name which was not the one that was found."""
     first = module_name.partition(".")[0]
     file = getattr(sys.modules.get(first), "__file__", None)
-    for own in (Path(_here()) / f"{first}.py", Path(_here()) / first / "__init__.py"):
+    here = Path(working_folder())
+    for own in (here / f"{first}.py", here / first / "__init__.py"):
         if own.is_file() and (file is None or not own.samefile(file)):
             return f" (it is {file or 'built in'}, which goes before {own}: give that another name)"
     return ""

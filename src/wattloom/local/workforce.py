@@ -27,7 +27,7 @@ from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.job import Job
 from wattloom.local.lifeline import tie_to_us
 from wattloom.local.nodes import LocalNode
-from wattloom.program import name_of
+from wattloom.program import name_of, working_folder
 from wattloom.settings import default_journal
 
 READ_AT_ONCE: Final = 1 << 18
@@ -167,7 +167,7 @@ class Workforce:
         self._selector.register(worker.channel, EVENT_READ, worker)
         self._selector.register(worker.life, EVENT_READ, worker.life)
         self.by_life[worker.life] = worker
-        folder = _folder()
+        folder = working_folder()
         hello = Hello(
             path=[os.fsencode(entry or folder) for entry in sys.path],
             folder=os.fsencode(folder),
@@ -395,14 +395,6 @@ def _program_of(journal: Path) -> str:
     """A program is known by its journal, where it has named one."""
     own = default_journal()
     return own.stem if journal.parent == own.parent and journal.stem.startswith(own.stem) else name_of(str(journal))
-
-
-def _folder() -> str:
-    """The working folder; empty: it was deleted."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 def killed_for_memory() -> int:

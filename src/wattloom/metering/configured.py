@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from wattloom.program import working_folder
 from wattloom.setting_groups import Settings
 from wattloom.settings import OWN_FILE, PREFIX, PROJECT_FILE, is_trusted, load_with_withheld
 
@@ -29,15 +30,8 @@ def withheld(group: str) -> str:
 def _here() -> tuple[Settings, dict[str, str]]:
     files = tuple(_changed(Path(name)) for name in (PROJECT_FILE, OWN_FILE))
     variables = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX)))
-    folder = _working_folder()
+    folder = Path(working_folder())
     return _settings(folder, files, variables, is_trusted(folder, os.environ))
-
-
-def _working_folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:  # it was removed
-        return Path()
 
 
 @lru_cache(maxsize=1)

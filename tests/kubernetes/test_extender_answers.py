@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from tests.kubernetes.extending import curve
 
+from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
 from wattloom.kubernetes import extender_functions
@@ -26,6 +27,9 @@ from wattloom.kubernetes.objects import Node, Pod
 from wattloom.kubernetes.profiles import ANNOTATION
 from wattloom.kubernetes.scheduler import usable_policy
 from wattloom.policies.least_joules import SLOW_TIER
+from wattloom.policies.protocol import Policy, Proposal
+from wattloom.policies.view import Ask, View
+from wattloom.prediction.outlook import Outlook
 from wattloom.scheduling import events as ev
 from wattloom.testing.kubernetes.fleet import fake_node, fake_pod
 
@@ -445,6 +449,22 @@ def test_a_policy_that_fails_is_told_as_an_error(bench: Bench, monkeypatch: pyte
 
     monkeypatch.setattr(type(bench.deciding.engine.policy), "rank", broken)
     assert "ZeroDivisionError: of the policy" in bench.filter(pod("a"), "cheap")["Error"]
+
+
+@pytest.mark.parametrize("named", ["dear", "no node at all"])
+def test_a_policy_that_names_a_node_that_was_not_offered_is_not_followed(
+    bench: Bench, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(Policy):
+        def propose(self, ask: Ask, view: View) -> Proposal:
+            return Proposal(named, 0.0)
+
+        def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float:
+            return 0.0
+
+    choice = Choice(Elsewhere(), bench.deciding.engine.ledger.view)
+    monkeypatch.setattr(bench.answers, "_choice", choice)
+    assert bench.filter(pod("a"), "cheap")["NodeNames"] == []
 
 
 def test_before_the_cluster_was_read_every_node_passes_and_that_is_said_once(

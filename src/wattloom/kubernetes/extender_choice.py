@@ -63,7 +63,7 @@ class Choice:
             while left and len(found) < most:
                 view.look_among(left)
                 name = self._one(ask)
-                if name is None:
+                if name is None or not left & self._bits.get(name, 0):  # none, or one that was not offered
                     break
                 found.append(name)
                 left &= ~self._bits[name]

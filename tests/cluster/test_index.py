@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from tests.engine.absurd import at_most
+from tests.local.chaos.patience import within_seconds
 
 from wattloom.cluster import index as index_module
 from wattloom.cluster.index import Index, Rank, rank_of
@@ -171,7 +171,7 @@ def test_whatever_the_ranks_are_every_search_comes_to_its_end(moves: list[tuple[
     for what, number in moves:
         move(index, what, number)
     index.roll.settle()
-    with at_most(10):
+    with within_seconds(10):
         searches_end(index, nodes)
 
 

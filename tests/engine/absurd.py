@@ -1,8 +1,6 @@
-"""Numbers that nobody means, where in a value numbers stand, and patience with what may loop over them."""
+"""Numbers that nobody means, and where in a value numbers stand."""
 
-import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -45,19 +43,3 @@ def with_number(value: Any, path: Path, number: float) -> Any:
     if isinstance(value, dict):
         return {**value, first: inner}
     return (*value[:first], inner, *value[first + 1 :])
-
-
-@contextmanager
-def at_most(seconds: int) -> Iterator[None]:
-    """AssertionError if it takes longer: what loops for ever must not take the tests with it."""
-
-    def too_long(signum: int, frame: object) -> None:
-        raise AssertionError(f"not done in {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

@@ -11,7 +11,8 @@ from typing import get_args
 
 import msgspec
 import pytest
-from tests.engine.absurd import FRACTIONS, WHOLE, Path, at_most, numbers, with_number
+from tests.engine.absurd import FRACTIONS, WHOLE, Path, numbers, with_number
+from tests.local.chaos.patience import within_seconds
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.profile import MachineProfile
@@ -154,7 +155,7 @@ def test_each_event_is_taken_as_it_is(event: ev.AnyEvent, new_policy: Callable[[
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_a_number_that_nobody_means_is_refused_by_its_field_or_followed(event: ev.AnyEvent) -> None:
     cases = [(path, number) for path, whole in numbers(event) for number in (WHOLE if whole else FRACTIONS + WHOLE)]
-    with at_most(300):
+    with within_seconds(300):
         for turn, (path, number) in enumerate(cases):
             for new_policy in (LeastJoules, POLICIES[1 + turn % (len(POLICIES) - 1)]):
                 one_case(with_number(event, path, number), path, a_cluster(new_policy()))
@@ -216,7 +217,7 @@ HOST_A = Requirements(1.0, where=Where(selector=(("host", "a"),)))
 def test_whatever_a_policy_ranks_its_sites_by_the_task_gets_a_place(needs: Requirements | None, capped: bool) -> None:
     for number in NUMBERS:
         for rank in ((number, 0.0), (0.0, number), (number, number)):
-            with at_most(10):
+            with within_seconds(10):
                 h = Harness(Ranks(rank))
                 for name in ("a", "b", "c"):
                     node = msgspec.structs.replace(builders.node(name), own={"host": name})
@@ -269,7 +270,7 @@ def test_however_long_a_policy_wants_to_wait_time_goes_on(until: float, time: fl
         asked.append(view.time)
         return Refusal(Reason.WAITING_IS_CHEAPER, until if until > 1.0 or until != until else view.time + until)
 
-    with at_most(10):
+    with within_seconds(10):
         h = Harness(Scripted(wait)).node("a")
         h.time = time
         h.submit("t", defer_s=10.0)

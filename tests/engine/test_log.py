@@ -128,6 +128,15 @@ def test_a_log_names_its_policy_as_it_was_meant_when_it_was_written(
     load_policy(meant)
 
 
+def test_what_a_policy_meant_does_not_change_with_the_next_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wattloom.scheduling.log.VERSION", VERSION + 1)
+    path = tmp_path / "log"
+    path.write_bytes(b'{"wattloom_log":%d,"policy":"marginal-energy","backend":"b"}\n' % VERSION)
+    assert Log(path).header.policy == "marginal-energy"
+
+
 @pytest.mark.parametrize("text", [b"", b"hello\n", b"{}\n", b"[1]\n", b'{"wattloom_log":1}\n', b"\x00\xff\n"])
 def test_what_is_not_a_log_is_said_not_to_be_one(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "log"

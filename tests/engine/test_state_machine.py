@@ -16,7 +16,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.engine.absurd import FRACTIONS, WHOLE, at_most, numbers, with_number
+from tests.engine.absurd import FRACTIONS, WHOLE, numbers, with_number
+from tests.local.chaos.patience import within_seconds
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode
@@ -558,7 +559,7 @@ MACHINES_UNDER_TEST = [
 def test_whatever_it_is_told_the_engine_keeps_its_promises(
     machine: type[EngineMachine],
 ) -> None:
-    with at_most(1_200):
+    with within_seconds(1_200):
         run_state_machine_as_test(
             machine,
             settings=settings(

@@ -55,6 +55,14 @@ def test_a_clock_that_was_ahead_for_hours_takes_nothing(reopen: Open) -> None:
     assert known(reopen(NOW + 8.2 * DAY_S)) == set()
 
 
+def test_a_clock_that_was_behind_for_hours_takes_nothing(reopen: Open) -> None:
+    """As of a machine that has none of its own, until the network has told it the time."""
+    finished(reopen(), "old", NOW)
+    for now in (0.0, 0.5 * DAY_S, NOW + 1.0, NOW + 1.2 * DAY_S, NOW + 6.9 * DAY_S, NOW + 7.1 * DAY_S):
+        assert known(reopen(now)) == {"old"}
+    assert known(reopen(NOW + 8.2 * DAY_S)) == set()
+
+
 def test_what_was_written_by_a_clock_that_was_ahead_is_not_kept_for_ever(reopen: Open) -> None:
     finished(reopen(NOW + 400 * DAY_S), "old", NOW + 400 * DAY_S)
     for day in (0.0, 7.1):

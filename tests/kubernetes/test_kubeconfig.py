@@ -4,6 +4,8 @@ import asyncio
 import base64
 import json
 import os
+import select
+import signal
 import stat
 import subprocess
 import sys
@@ -374,6 +376,21 @@ def test_what_a_plugin_may_cost_is_bounded(
     with pytest.raises(InputError, match=problem):
         _who(target)
     assert time.monotonic() - began < 60
+
+
+def test_what_a_plugin_leaves_running_that_does_not_keep_us_waiting_is_its_own_business(tmp_path: Path) -> None:
+    """As the agents that some of them keep credentials in."""
+    agent = "import subprocess\nnobody = subprocess.DEVNULL\n"
+    agent += "left = subprocess.Popen(['sleep', '600'], stdin=nobody, stdout=nobody, stderr=nobody)\n"
+    agent += f"open({str(tmp_path / 'pid')!r}, 'w').write(str(left.pid))\n"
+    target, _ = _counting(tmp_path, agent + ANSWER.replace("UNTIL", _until(3600)))
+    assert _who(target).startswith("Bearer t")
+    handle = os.pidfd_open(int((tmp_path / "pid").read_text()))
+    try:
+        assert select.select([handle], [], [], 0.2)[0] == []  # a process that has ended is ready to be read
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    finally:
+        os.close(handle)
 
 
 ODD_TOKENS = {

@@ -1,7 +1,7 @@
 """No fork while SQLite works: its locks would be held in the child for ever, and the child's first query would hang.
 
 Owns a lock for each thread that uses SQLite, which a fork takes first. Threads do not wait for one another, only forks
-do for them, as long as a commit takes.
+do for them, as long as a commit takes; and a thread that comes to SQLite for the first time, for a fork under way.
 """
 
 import functools
@@ -20,7 +20,8 @@ class Working(threading.local):
 
     def __init__(self) -> None:
         self.lock: Final = Held()
-        _KNOWN.add(self.lock)
+        with _FORKING:  # or a fork would not know of it
+            _KNOWN.add(self.lock)
 
 
 class Held:
@@ -42,8 +43,8 @@ def unforked(work: Callable[P, R]) -> Callable[P, R]:
 
 
 _KNOWN: Final[weakref.WeakSet[Held]] = weakref.WeakSet()
-_WORKING: Final = Working()
 _FORKING: Final = threading.RLock()
+_WORKING: Final = Working()
 _taken: list[Held] = []
 
 

@@ -44,7 +44,7 @@ CREATE TABLE keys (
     mark BLOB NOT NULL,             -- of the arguments, where they can be compared
     body BLOB NOT NULL,             -- the result
     time REAL NOT NULL,             -- unix time of its beginning or end
-    old_since REAL                  -- unix time at which it was first found too old
+    odd_since REAL                  -- unix time at which it was first found too old, or not to have come yet
 )
 """
 INSERT: Final = "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"
@@ -185,15 +185,15 @@ class KeyStore:
             raise errors.of_sqlite(self.path, problem) from problem
 
     def _let_go(self, now: float) -> None:
-        """What is older than it need be goes, if it was found so before. Times that have not come yet were written by a
-        clock that was wrong."""
+        """What is older than it need be goes, if it was found so before. A time that has not come yet was written by a
+        clock that was wrong, unless this one is: if it was found so before, it becomes the time of that."""
         self._look_at = monotonic() + LOOK_EVERY_S
-        oldest = now - self._days * DAY_S
+        oldest, before = now - self._days * DAY_S, now - GRACE_S
         for statement, values in (
-            ("UPDATE keys SET time = ? WHERE time > ?", (now, now)),
-            ("UPDATE keys SET old_since = NULL WHERE old_since > ? OR time >= ?", (now, oldest)),
-            ("DELETE FROM keys WHERE old_since < ? AND state != 'under way'", (now - GRACE_S,)),
-            ("UPDATE keys SET old_since = ? WHERE old_since IS NULL AND time < ?", (now, oldest)),
+            ("UPDATE keys SET odd_since = NULL WHERE odd_since > ? OR time BETWEEN ? AND ?", (now, oldest, now)),
+            ("DELETE FROM keys WHERE odd_since < ? AND time < ? AND state != 'under way'", (before, oldest)),
+            ("UPDATE keys SET time = odd_since, odd_since = NULL WHERE odd_since < ? AND time > ?", (before, now)),
+            ("UPDATE keys SET odd_since = ? WHERE odd_since IS NULL AND time NOT BETWEEN ? AND ?", (now, oldest, now)),
         ):
             self._do(statement, *values)
 

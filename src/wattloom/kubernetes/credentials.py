@@ -246,10 +246,11 @@ class Plugin:
             async with asyncio.timeout(PLUGIN_PATIENCE_S):
                 out, err = await asyncio.gather(_said(run, run.stdout), _said(run, run.stderr))
                 await run.wait()
-        except TimeoutError:
-            raise self._failed(f"did not answer in {PLUGIN_PATIENCE_S:g} s") from None
-        finally:
+        except BaseException as error:
             await _end(run)
+            if isinstance(error, TimeoutError):
+                raise self._failed(f"did not answer in {PLUGIN_PATIENCE_S:g} s") from None
+            raise
         if max(len(out), len(err)) > MOST_SAID:
             raise self._failed(f"printed more than {MOST_SAID >> 20} MiB")
         if run.returncode:
@@ -307,7 +308,8 @@ async def _end(run: asyncio.subprocess.Process) -> None:
 
 
 def _kill(run: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):
+    """While its pipes are open: when nobody is left in its group, the number may be that of somebody else's."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(run.pid, signal.SIGKILL)
 
 

@@ -23,7 +23,8 @@ VERSION = 4
 READABLE = (1, 2, 3, 4)
 """Earlier versions had fewer kinds of records and fields, and no other ones."""
 FORMER_DEFAULTS = {"marginal-energy": {"tdp": "false", "guarantee": "1"}}
-"""Up to version 3: what options of a policy were where they were not written."""
+"""What options of a policy were where they were not written, up to and with this version:"""
+LAST_FORMER = 3
 FIRST_NUMBERED = 4
 """From this version on placements have their number in the log."""
 SUBMITTED = b'{"event":"task-submitted"'
@@ -132,7 +133,7 @@ class Log:
             if version not in READABLE:
                 raise LogError(str(self.path), f"has format {version}; this version reads {_either(READABLE)}")
             header = msgspec.json.decode(first, type=Header)
-            return header if version >= VERSION else _as_it_was_meant(header)
+            return header if version > LAST_FORMER else _as_it_was_meant(header)
         except UNREADABLE as problem:
             raise LogError(str(self.path), f"is not a Wattloom log: {problem}") from problem
 

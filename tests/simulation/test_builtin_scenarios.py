@@ -1,6 +1,7 @@
 """The built-in scenarios and machines: what they must be to deserve their names."""
 
 import re
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import wattloom
 from wattloom.cluster.catalogue import MachineEntry, machines
 from wattloom.cluster.machine import Machine
+from wattloom.errors import ScenarioError
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.policies.spread import Spread
@@ -26,6 +28,7 @@ from wattloom.simulation.scenario import (
     builtin_names,
     load_scenario,
     parse,
+    text_of,
 )
 from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import SchedulerCost
@@ -152,7 +155,7 @@ def test_what_is_recorded_beside_a_published_figure_is_what_the_model_gives(name
 
 def test_scenarios_that_contradict_their_source_say_so_wherever_they_are_shown() -> None:
     for name in PUBLISHING:
-        wrong = [held for held in held_against(built_in(name).published, {}, {}) if held.contradicts]
+        wrong = [held for held in held_against(built_in(name).published, {}, {}, 0) if held.contradicts]
         assert wrong, f"{name} contradicts nothing any more: say so in its page"
         text = shown(name)
         assert parse(text, name) == built_in(name)
@@ -165,28 +168,54 @@ def _listed(name: str) -> ScenarioInfo:
     return next(one for one in scenarios() if one.name == name)
 
 
-FIGURE: dict[str, Any] = {"what": "energy", "policy": "a", "value": 100.0, "unit": "Wh", "here": 90.0}
+FIGURE: dict[str, Any] = {"what": "energy", "policy": "a", "value": 100.0, "here": 90.0}
+SAVING = {"what": "saving", "against": ["b"]}
+WORST = {"what": "worst", "value": None, "against": ["b"], "here": None}
 HELD: dict[str, tuple[dict[str, Any], dict[str, float], float | str | None, str]] = {
     "close": ({}, {"a": 104.0}, 104.0, "agrees"),
     "far": ({}, {"a": 106.0}, 106.0, "contradicts the source"),
     "not run": ({}, {"b": 106.0}, 90.0, "contradicts the source"),
     "fitted": ({"calibrated": True}, {"a": 101.0}, 101.0, "calibrated"),
-    "less saved": ({"what": "saving", "value": 7.0, "against": ["b"]}, {"a": 95.0, "b": 100.0}, 5.0, "agrees"),
-    "none saved": (
-        {"what": "saving", "value": 2.0, "against": ["b"]}, {"a": 101.0, "b": 100.0}, -1.0, "contradicts the source",
-    ),
-    "worst": ({"what": "worst", "value": None, "against": ["b"]}, {"a": 9.0, "b": 8.0}, "a", "agrees"),
-    "not worst": (
-        {"what": "worst", "value": None, "against": ["b"]}, {"a": 8.0, "b": 9.0}, "b", "contradicts the source",
-    ),
-}  # fmt: skip
+    "fitted once": ({"calibrated": True}, {"a": 120.0}, 120.0, "contradicts the source"),
+    "less saved": (SAVING | {"value": 7.0}, {"a": 95.0, "b": 100.0}, 5.0, "agrees"),
+    "none saved": (SAVING | {"value": 2.0}, {"a": 101.0, "b": 100.0}, -1.0, "contradicts the source"),
+    "worst": (WORST, {"a": 9.0, "b": 8.0}, "a", "agrees"),
+    "not worst": (WORST, {"a": 8.0, "b": 9.0}, "b", "contradicts the source"),
+    "neither run nor recorded": ({"here": None}, {"b": 106.0}, None, "not known"),
+    "run with fewer seeds than recorded": ({"seeds": 8}, {"a": 100.0}, 90.0, "contradicts the source"),
+    "run with one seed, none recorded": ({"seeds": 8, "here": None}, {"a": 100.0}, 100.0, "agrees"),
+}
+RECORDED = ("not run", "neither run nor recorded", "run with fewer seeds than recorded")
 
 
 @pytest.mark.parametrize("case", HELD)
 def test_a_published_figure_is_held_against_ours(case: str) -> None:
     more, energies, ours, verdict = HELD[case]
-    (held,) = held_against([Published(**(FIGURE | more))], energies, dict.fromkeys(energies, 1.0))
-    assert (held.ours, held.verdict, held.recorded) == (ours, verdict, case == "not run")
+    (held,) = held_against([Published(**(FIGURE | more))], energies, dict.fromkeys(energies, 1.0), 1)
+    assert (held.ours, held.verdict, held.recorded) == (ours, verdict, case in RECORDED)
+
+
+def test_one_lucky_seed_does_not_make_a_scenario_agree_with_its_source() -> None:
+    compared = wattloom.compare("heats-bursts", "spread,weighted:energy_weight=1")
+    assert compared.held_against[0].sentence == (
+        "saving of weighted:energy_weight=1 against spread: published 7.1%, here -1.8%, recorded over 8 seeds "
+        "(-8.9 points): contradicts the source"
+    )
+
+
+SENSELESS = [
+    {"value": None}, {"value": nan}, {"value": inf}, {"value": 0.0}, {"value": -1.0}, {"unit": "s"}, {"against": ["b"]},
+    {"here": "a"}, {"here": nan}, {"seeds": 0}, {"what": "saving"}, SAVING | {"against": ["b", "c"]},
+    WORST | {"against": []}, WORST | {"value": 1.0}, WORST | {"here": "c"}, WORST | {"here": 1.0},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("more", SENSELESS, ids=str)
+def test_a_published_figure_that_nothing_can_be_held_against_is_refused_where_it_stands(more: dict[str, Any]) -> None:
+    given = [f"{name} = {value!r}" for name, value in (FIGURE | more).items() if value is not None]
+    text = "\n".join([text_of("isa-mixed"), "[[published]]", *given])
+    with pytest.raises(ScenarioError, match=r"mine: published\[1\]"):
+        parse(text, "mine")
 
 
 # -- hsc-cpu -----------------------------------------------------------------------------------------------------------

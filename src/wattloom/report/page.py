@@ -231,15 +231,14 @@ def _published(comparison: Comparison) -> list[str]:
         return []
     wrong = sum(each.contradicts for each in held)
     told = f"The model contradicts the scenario's source in {wrong} of {plural(len(held), 'figure')}. " if wrong else ""
-    recorded = "Where not all policies ran that a figure needs, ours is the one recorded with the scenario."
+    recorded = "Where not all policies ran that a figure needs, or fewer seeds, ours is the one recorded with it."
     rows = [f"<tr>{_published_cells(each)}</tr>" for each in held]
     table = _table("Published and modelled.", ["figure", "published", "ours", "error", "verdict", "source"], [], rows)
     return [_section("Held against its source", f'<p class="note">{told}{recorded}</p>', table)]
 
 
 def _published_cells(held: HeldAgainst) -> str:
-    ours = f"{held.told(held.ours)}{', recorded' if held.recorded else ''}"
-    cells = [held.told(held.published), ours, held.off, held.verdict, held.source]
+    cells = [held.told(held.published), held.told_ours, held.off, held.verdict, held.source]
     return f'<th scope="row">{escape(held.figure)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
 
 

@@ -120,10 +120,10 @@ class Comparison(msgspec.Struct, frozen=True):
 
     @property
     def held_against(self) -> list[HeldAgainst]:
-        """Each published figure beside ours: of these runs where all its policies ran, else as it was recorded."""
-        rows = {row.policy: row for row in self.rows}
-        energy_wh = {policy: row.energy.watt_hours()["total"] for policy, row in rows.items()}
-        return held_against(self.published, energy_wh, {policy: row.makespan_s for policy, row in rows.items()})
+        """Each published figure beside ours: of these runs where all its policies ran, with as many seeds as were
+        recorded and known power; else as it was recorded."""
+        known = {row.policy: row.energy.watt_hours()["total"] for row in self.rows if row.runs[0].knows_energy}
+        return held_against(self.published, known, {row.policy: row.makespan_s for row in self.rows}, len(self.seeds))
 
     @property
     def results(self) -> list[Row]:

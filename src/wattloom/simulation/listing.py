@@ -49,5 +49,5 @@ def _info(scenario: Scenario, name: str) -> ScenarioInfo:
         functions=len(scenario.functions),
         assumptions=scenario.assumptions,
         sources=scenario.sources,
-        published=held_against(scenario.published, {}, {}),
+        published=held_against(scenario.published, {}, {}, 0),
     )

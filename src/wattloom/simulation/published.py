@@ -1,16 +1,19 @@
 """What a scenario's source published, held against what the model gives.
 
 Owns the form of such a figure in a scenario's file, the error of ours, and when it is a contradiction. Ours come from
-the runs at hand; where their policies were not run, from the figure that the file has recorded, which says so.
+the runs at hand; where their policies were not run, or with fewer seeds, from the figure that the file has recorded,
+which says so.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from math import isfinite
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 WRONG_BY: Final = 0.05
 """From so far off on, of the figure itself or of all energy for a saving, we contradict the source."""
+UNITS: Final = {"energy": "Wh", "makespan": "s", "saving": "%", "worst": ""}
 
 
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -29,17 +32,48 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Whether the scenario was fitted to this figure: then it proves nothing."""
     here: float | str | None = None
     """What the model gave when this was written: a figure, or the policy with the most energy."""
-    seeds: int = 1
+    seeds: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     """Over how many seeds that is the mean."""
+
+    def __post_init__(self) -> None:
+        """What a file says must be something to hold ours against; msgspec adds where it stands."""
+        wrong = self._wrong_value() or self._wrong_against() or self._wrong_here()
+        if wrong:
+            raise ValueError(f"{wrong} for `what` = {self.what!r}")
+
+    def _wrong_value(self) -> str:
+        if self.unit not in ("", UNITS[self.what]):
+            return f"`unit` must be {UNITS[self.what]!r}, not {self.unit!r},"
+        if self.what == "worst":
+            return "" if self.value is None else "`value` means nothing"
+        if self.value is None:
+            return "`value` is needed"
+        sound = isfinite(self.value) and (self.what == "saving" or self.value > 0.0)
+        return "" if sound else f"`value` cannot be {self.value:g}"
+
+    def _wrong_against(self) -> str:
+        if self.what == "worst":
+            return "" if self.against else "`against` must name the other policies"
+        wanted = 1 if self.what == "saving" else 0
+        if len(self.against) == wanted:
+            return ""
+        return "`against` must name one policy" if wanted else "`against` means nothing"
+
+    def _wrong_here(self) -> str:
+        if self.here is None:
+            return ""
+        if self.what == "worst":
+            return "" if self.here in (self.policy, *self.against) else "`here` must be one of its policies"
+        return "" if isinstance(self.here, float | int) and isfinite(self.here) else "`here` must be a number"
 
     def ours(self, energy_wh: Mapping[str, float], makespan_s: Mapping[str, float]) -> float | str | None:
         """The same of runs of ours, by policy; None: not all that are needed were run."""
+        if self.what == "makespan":
+            return makespan_s.get(self.policy)
         if any(policy not in energy_wh for policy in (self.policy, *self.against)):
             return None
         if self.what == "worst":
             return max((self.policy, *self.against), key=lambda policy: energy_wh[policy])
-        if self.what == "makespan":
-            return makespan_s[self.policy]
         if self.what == "energy":
             return energy_wh[self.policy]
         before = energy_wh[self.against[0]]
@@ -60,7 +94,9 @@ class HeldAgainst(msgspec.Struct, frozen=True):
     """(ours - published) / published; for a saving the difference in points of a hundred. None: there is none."""
     contradicts: bool
     recorded: bool
-    """Whether ours is the recorded figure, because its policies were not run."""
+    """Whether ours is the recorded figure, because its policies were not run, or with fewer seeds."""
+    seeds: int
+    """Of the recorded figure."""
     calibrated: bool
     source: str
 
@@ -75,7 +111,16 @@ class HeldAgainst(msgspec.Struct, frozen=True):
         """One of the two figures, with its unit."""
         if figure is None:
             return "unknown"
-        return figure if isinstance(figure, str) else f"{figure:.4g}{'' if self.unit == '%' else ' '}{self.unit}"
+        if isinstance(figure, str):
+            return figure
+        return f"{figure:.1f}%" if self.what == "saving" else f"{figure:.4g} {self.unit}"
+
+    @property
+    def told_ours(self) -> str:
+        """Ours, and where it is from if not from the runs at hand."""
+        if not self.recorded or self.ours is None:
+            return self.told(self.ours)
+        return f"{self.told(self.ours)}, recorded" + (f" over {self.seeds} seeds" if self.seeds > 1 else "")
 
     @property
     def off(self) -> str:
@@ -86,21 +131,28 @@ class HeldAgainst(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> str:
-        return "calibrated" if self.calibrated else "contradicts the source" if self.contradicts else "agrees"
+        if self.ours is None:
+            return "not known"
+        return "contradicts the source" if self.contradicts else "calibrated" if self.calibrated else "agrees"
 
     @property
     def sentence(self) -> str:
         """Both in one line."""
-        where, off = "recorded" if self.recorded else "here", f" ({self.off})" if self.off else ""
-        figures = f"published {self.told(self.published)}, {where} {self.told(self.ours)}{off}"
-        return f"{self.figure}: {figures}: {self.verdict}"
+        off = f" ({self.off})" if self.off else ""
+        return f"{self.figure}: published {self.told(self.published)}, here {self.told_ours}{off}: {self.verdict}"
 
 
 def held_against(
-    figures: list[Published], energy_wh: Mapping[str, float], makespan_s: Mapping[str, float]
+    figures: list[Published], energy_wh: Mapping[str, float], makespan_s: Mapping[str, float], seeds: int
 ) -> list[HeldAgainst]:
-    """Each published figure with ours: of these runs, else the recorded one."""
-    return [_held(each, each.ours(energy_wh, makespan_s)) for each in figures]
+    """Each published figure with ours: of these runs, else the recorded one. One lucky seed does not outweigh a mean of
+    many."""
+    return [_held(each, each.ours(energy_wh, makespan_s) if _weighs(each, seeds) else None) for each in figures]
+
+
+def _weighs(figure: Published, seeds: int) -> bool:
+    """Whether so many seeds say as much as what is recorded."""
+    return figure.here is None or seeds >= figure.seeds
 
 
 def _held(figure: Published, ours: float | str | None) -> HeldAgainst:
@@ -114,10 +166,11 @@ def _held(figure: Published, ours: float | str | None) -> HeldAgainst:
         against=figure.against,
         published=published,
         ours=ours,
-        unit=figure.unit,
+        unit=UNITS[figure.what],
         error=error,
         contradicts=_contradicts(figure, ours, error),
         recorded=recorded,
+        seeds=figure.seeds,
         calibrated=figure.calibrated,
         source=figure.source,
     )

@@ -45,6 +45,16 @@ def refuse_foreign_folder(path: Path) -> bool:
     return shared
 
 
+def real_path(path: Path) -> Path:
+    """Where a name leads: by whatever name a file is known, it is one file. Raises NotOurs if somebody else's link by
+    that name says so."""
+    with suppress(FileNotFoundError):
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            _refuse(path, found)
+    return Path(os.path.realpath(path))
+
+
 def create(path: Path) -> None:
     """A new file for this user alone, or one that is there and ours. Raises NotOurs, OSError."""
     try:

@@ -5,15 +5,17 @@ import stat
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from wattloom.errors import WattloomError
-from wattloom.journal.errors import JournalNotOurs
+from wattloom.journal.errors import JournalBusy, JournalNotOurs
 from wattloom.journal.journal import Journal
 from wattloom.journal.keys import KeyStore
+from wattloom.journal.lock import holder_of
 from wattloom.journal.progress import Progress
 from wattloom.journal.spool import Spool, map_file
 from wattloom.settings import default_journal, state_folder
@@ -230,6 +232,36 @@ def test_a_link_to_a_journal_is_as_good_as_what_it_leads_to(journal: Path, tmp_p
     link.symlink_to(journal)
     Journal.open(link).close()
     os.chown(journal.parent, ATTACKER, ATTACKER)
+    with pytest.raises(JournalNotOurs):
+        Journal.open(link)
+
+
+@pytest.mark.parametrize("named", ["link.journal", "linked/work.journal"])
+def test_a_journal_is_one_journal_by_whatever_link_it_is_named(journal: Path, tmp_path: Path, named: str) -> None:
+    link = tmp_path / named
+    if named == "link.journal":
+        link.symlink_to(journal)
+    else:
+        link.parent.symlink_to(journal.parent)
+    with closing(Journal.open(journal)) as first:
+        with pytest.raises(JournalBusy):
+            Journal.open(link)
+        assert holder_of(link) is not None
+    with closing(Journal.open(link)) as second:
+        assert (second.path, second.spool.folder) == (first.path, first.spool.folder)
+
+
+def test_a_link_may_be_there_before_the_journal_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "link.journal").symlink_to(tmp_path / "work.journal")
+    Journal.open(tmp_path / "link.journal").close()
+    assert (tmp_path / "work.journal").is_file()
+
+
+@as_root
+def test_somebody_elses_link_leads_nobody_to_a_journal_of_his_own(shared: Path, journal: Path) -> None:
+    link = shared / "link.journal"
+    link.symlink_to(journal)
+    os.chown(link, ATTACKER, ATTACKER, follow_symlinks=False)
     with pytest.raises(JournalNotOurs):
         Journal.open(link)
 

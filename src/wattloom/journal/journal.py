@@ -26,7 +26,7 @@ from wattloom.journal.retention import MEGABYTE, Retention, clear_away, let_go
 from wattloom.journal.schema import Durability, connect
 from wattloom.journal.size import WRITTEN
 from wattloom.journal.spool import Spool, spool_path
-from wattloom.ownership import refuse_foreign_folder
+from wattloom.ownership import real_path, refuse_foreign_folder
 from wattloom.scheduling.log import Header
 from wattloom.scheduling.stored_log import damage, rows_of
 
@@ -90,6 +90,8 @@ class Journal:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.is_dir():
                 raise IsADirectoryError(EISDIR, "it is a folder; name a file")
+            refuse_foreign_folder(path.parent)
+            path = real_path(path)  # else each link to it would have a lock and a spool of its own
             refuse_foreign_folder(path.parent)
         except OSError as problem:
             raise errors.of_system(path, problem) from problem

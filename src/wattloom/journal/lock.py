@@ -98,7 +98,9 @@ def _opened(path: Path) -> int:
 
 
 def lock_path(journal: Path) -> Path:
-    return journal.with_name(journal.name + ".lock")
+    """Beside the journal itself, also if a link to it is named."""
+    real = Path(os.path.realpath(journal))
+    return real.with_name(real.name + ".lock")
 
 
 def holder_of(journal: Path) -> Holder | None:

@@ -209,8 +209,6 @@ def test_it():
 """
 LAUNCHERS: dict[str, Sequence[str | Path]] = {
     "python -c": [sys.executable, "-c", NAME],
-    "standard input": [sys.executable],
-    "standard input, named": [sys.executable, "-"],
     "a module of a package": [sys.executable, "-m", "pytest", "-qs", "-p", "no:cacheprovider", "test_it.py"],
     "a command of a package": [
         Path(sys.executable).with_name("pytest"), "-qs", "-p", "no:cacheprovider", "test_it.py",
@@ -241,9 +239,38 @@ def test_what_runs_other_peoples_code_is_told_apart_by_its_folder_and_command(
     if launcher == "a kernel":
         assert journal_name([*command[:-1], "/run/kernel-2.json"], folders[0]) == names[0], "it is another each time"
         assert journal_name(command, folders[0], JPY_SESSION_NAME="a.ipynb") != names[0]
-    elif not launcher.startswith("standard"):
+    else:
         other = [each.replace("print", "0;print") for each in command] if "-c" in command else [*command, "-v"]
         assert journal_name(other, folders[0]) != names[0], "another command"
+
+
+@pytest.mark.parametrize("command", [[sys.executable], [sys.executable, "-"]])
+def test_a_script_from_standard_input_is_known_by_its_file(state: Path, tmp_path: Path, command: list[str]) -> None:
+    """Through a pipe comes something else each time: nobody can tell whether it is the same program."""
+    names = {}
+    for script in ("a.py", "b.py", "a.py again"):
+        (tmp_path / script.split()[0]).write_text(NAME)
+        with open(tmp_path / script.split()[0]) as file:
+            done = subprocess.run(command, cwd=tmp_path, stdin=file, capture_output=True, text=True, timeout=60)
+        names[script] = done.stdout.split()[-1]
+    assert names["a.py"] == names["a.py again"] != names["b.py"]
+    piped = {journal_name(command, tmp_path, NAME) for _ in range(2)}
+    assert len(piped) == 2
+    assert all(name.startswith("interactive@") for name in (*names.values(), *piped))
+
+
+STARTER = f"""
+import subprocess, sys
+print(subprocess.run([sys.executable, "-c", {NAME!r}], capture_output=True, text=True).stdout)
+"""
+
+
+def test_what_a_launcher_starts_is_told_apart_by_the_command_line_of_the_launcher(state: Path, tmp_path: Path) -> None:
+    """As those that pytest -n starts: all of them have the same words, whatever is tested."""
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(STARTER)
+    names = [journal_name([sys.executable, name], tmp_path) for name in ("a.py", "b.py", "a.py")]
+    assert names[0] == names[2] != names[1]
 
 
 def test_other_journals_of_a_launcher_are_those_of_its_folder_and_of_earlier_versions(state: Path) -> None:

@@ -1,7 +1,9 @@
 """Which program this is: the name by which its journal is found again, by it and by nobody else.
 
 Owns that name. A script is known by its path. What runs other people's code (pytest, a notebook's kernel, a server,
-`python -c`, a prompt) is known by its folder and its command line too, and a worker by the program that started it.
+`python -c`, a prompt) is known by its folder and its command line too, and by that of the Python that started it: what
+a pool or a test runner starts is told by its own words only that it is one of those. A worker is known by the program
+that started it.
 """
 
 import hashlib
@@ -20,6 +22,8 @@ APART: Final = "@"
 HALF: Final = 6
 """Letters for its folder, and as many for its command line."""
 NESTED: Final = "nested"
+STDIN: Final = "<stdin>"
+"""What Python gives as the file of a script that it reads there."""
 OWN: Final = "wattloom"
 _INSIDE: Final[list[str]] = []
 """In a worker: the name of the program that started it."""
@@ -50,8 +54,12 @@ def set_inside(program: str) -> None:
 
 def program_path() -> str:
     """Full path of the script that runs; empty: there is none, as in a notebook or at a prompt."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    return os.path.realpath(main) if main else ""
+    main = _main_file()
+    return os.path.realpath(main) if main and main != STDIN else ""
+
+
+def _main_file() -> str:
+    return getattr(sys.modules.get("__main__"), "__file__", None) or ""
 
 
 def working_folder() -> str:
@@ -86,7 +94,32 @@ def _command(path: str) -> str:
         return os.environ.get("JPY_SESSION_NAME", "")
     # A child of multiprocessing has its parent's arguments, and beside them numbers of pipes.
     own = not path and "--multiprocessing-fork" not in sys.orig_argv
-    return "\0".join(sys.orig_argv[1:] if own else sys.argv[1:])
+    return "\0".join([*(sys.orig_argv[1:] if own else sys.argv[1:]), *_read_from(), *_started_by()])
+
+
+def _read_from() -> list[str]:
+    """Of a script from standard input: its file. A pipe has a number that no other has: nobody knows what came through
+    the one before."""
+    return [_link("/proc/self/fd/0")] if _main_file() == STDIN else []
+
+
+def _started_by() -> list[str]:
+    """The words of the parent, if it is a Python as this one."""
+    parent = f"/proc/{os.getppid()}"
+    try:
+        if _link(f"{parent}/exe") == _link("/proc/self/exe") != "":
+            return os.fsdecode(Path(parent, "cmdline").read_bytes()).split("\0")
+    except OSError:  # it has just ended, or may not be looked at
+        pass
+    return []
+
+
+def _link(path: str) -> str:
+    """Where it leads; empty: nobody may know."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
 
 
 def _hash(text: str) -> str:

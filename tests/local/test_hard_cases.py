@@ -391,10 +391,14 @@ def test_a_policy_that_reads_meters_gets_readings(tmp_path: Path, monkeypatch: p
     assert all(0.0 <= reading.tasks[long.task_id] <= reading.watts for reading in named)
 
 
-def test_no_policy_runs_more_calls_at_once_than_there_may_be_workers(tmp_path: Path) -> None:
-    """HSC's rule sets aside 80% of a core: five workers would be given six calls."""
+def test_no_policy_by_its_name_alone_runs_more_calls_at_once_than_there_may_be_workers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """HSC's rule sets aside 80% of a core: five workers would be given six calls. What is left of it is said."""
+    caplog.set_level("INFO", logger="wattloom")
     with wattloom.Executor(5, journal=tmp_path / "journal", policy="marginal-energy") as executor:
         ends = list(executor.map(during, range(12)))
+    assert "marginal-energy is used as marginal-energy:guarantee=1" in caplog.text
     moments = sorted([(began, 1) for began, _ in ends] + [(ended, -1) for _, ended in ends])
     at_once = [sum(step for _, step in moments[: number + 1]) for number in range(len(moments))]
     assert max(at_once) <= 5

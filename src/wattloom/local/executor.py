@@ -381,6 +381,8 @@ def _policy(given: str | Policy, max_workers: int) -> tuple[str, Callable[[], Po
         return given.name, lambda: given
     policy = load_policy(given)  # what is wrong with it is said now
     spec = with_options(given, policy.in_full) if max_workers and policy.terms.overcommits else given
+    if spec != given:
+        LOG.info("%s is used as %s: at most %d calls run at once here", given, spec, max_workers)
     return spec, lambda: load_policy(spec)
 
 

@@ -33,7 +33,7 @@ class MarginalEnergy(RankingPolicy):
         f"have {PACKAGE_OF_IDLE:g} of idle and {PACKAGE_OF_LOAD:g} of the rest, ± {PACKAGE_ERROR:.0%}; a machine "
         "without a known TDP or curve is not bounded, and why says so (true or false; default true)",
         "guarantee": "share of the requested CPU that is set aside: 0.8 is HSC's 80% rule, 1 never gives out more "
-        "cores than there are (default 0.8; on Kubernetes 1)",
+        "cores than there are (default 0.8; on Kubernetes, and on this machine with max_workers, 1)",
     }
     in_full: ClassVar[dict[str, str]] = {"guarantee": "1"}
     needs_power = True

@@ -220,3 +220,24 @@ def test_a_policy_that_keeps_a_tdp_says_where_none_is_known(tmp_path: Path) -> N
     path.write_text(WITH_A_GPU.replace("DEVICES", "").replace("NEEDS", ""))
     assert wattloom.simulate(path, "marginal-energy").warnings == ["TDP is not kept on one: no TDP is known"]
     assert wattloom.simulate(path, "marginal-energy:tdp=false").warnings == []
+
+
+@pytest.mark.parametrize(("tdp_w", "told"), [(30, True), (31, False)])
+def test_cores_that_an_estimate_of_the_packages_watts_leaves_empty_are_told(
+    tmp_path: Path, tdp_w: int, told: bool
+) -> None:
+    """20% of 10 W and 72% of the 40 W above: 30.8 W."""
+    path = tmp_path / "wall.toml"
+    path.write_text(ON_THE_WALL.replace("TDP", str(tdp_w)))
+    warnings = wattloom.simulate(path, "marginal-energy").warnings
+    assert any("an estimate of the CPU packages' watts on m" in warning for warning in warnings) is told
+    assert wattloom.simulate(path, "marginal-energy:tdp=false").warnings == []
+
+
+ON_THE_WALL = """
+name = "wall"
+machines.m = { arch = "x86_64", cores = 4, cores_watts = [[0, 10], [4, 50]], tdp_w = TDP }
+nodes = [{ machine = "m" }]
+functions.f = { work_s = 10 }
+arrivals = [{ kind = "at-once", count = 4, functions = { f = 1 } }]
+"""

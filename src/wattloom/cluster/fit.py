@@ -142,6 +142,18 @@ def tdp_estimated_on(machines: Iterable[Machine]) -> list[str]:
     return [f"TDP is held against an estimate of the CPU packages' watts on {', '.join(sorted(names))}: {shares}"]
 
 
+def tdp_doubts(machines: Iterable[Machine]) -> list[str]:
+    """What users are told before anything is placed: where no TDP is kept, and where an estimate leaves cores empty."""
+    known = list(machines)
+    return [*tdp_unkept_on(known), *tdp_estimated_on(machine for machine in known if _above_tdp(machine))]
+
+
+def _above_tdp(machine: Machine) -> bool:
+    """Whether its packages, at full load by its curve, would draw more than its TDP."""
+    tdp = machine.profile.tdp_w
+    return tdp is not None and machine.package_watts(machine.full_watts) > tdp
+
+
 def _variant_problem(shape: Shape, variant: Variant, cls: NodeClass) -> Reason | None:
     if variant.arch and cls.machine.profile.arch not in variant.arch:
         return Reason.ARCHITECTURE

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.fit import tdp_unkept_on
+from wattloom.cluster.fit import tdp_doubts
 from wattloom.cluster.machine import Machine
 from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes.errors import ApiError, Forbidden
@@ -95,7 +95,7 @@ def tell_how_it_is_used(spec: str) -> None:
 
 def tell_where_tdp_is_not_kept(policy: Policy, machines: Iterable[Machine]) -> None:
     """Once, when the nodes are known."""
-    for note in tdp_unkept_on(machines) if policy.terms.tdp else ():
+    for note in tdp_doubts(machines) if policy.terms.tdp else ():
         LOG.warning("%s: %s", policy.name, note)
 
 

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Literal
 
 from wattloom.attribution.account import Account
-from wattloom.cluster.fit import tdp_unkept_on
+from wattloom.cluster.fit import tdp_doubts
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
@@ -387,7 +387,7 @@ def _policy(given: str | Policy, max_workers: int) -> tuple[str, Callable[[], Po
 
 
 def _say_where_tdp_is_not_kept(policy: Policy, nodes: list[LocalNode]) -> None:
-    for note in tdp_unkept_on(Machine(node.profile) for node in nodes) if policy.terms.tdp else ():
+    for note in tdp_doubts(Machine(node.profile) for node in nodes) if policy.terms.tdp else ():
         LOG.warning("%s: %s", policy.name, note)
 
 

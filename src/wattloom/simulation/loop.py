@@ -10,7 +10,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Final
 
-from wattloom.cluster.fit import tdp_unkept_on
+from wattloom.cluster.fit import tdp_doubts
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.reasons import Reason
@@ -330,10 +330,10 @@ class Simulation:
         )
 
     def _unbounded(self) -> list[str]:
-        """Where the policy cannot do what it says."""
+        """Where the policy cannot do what it says, or leaves cores empty by an estimate."""
         if not self.policy.terms.tdp:
             return []
-        return tdp_unkept_on(self._machines[name] for name in sorted({node.machine for node in self.trial.nodes}))
+        return tdp_doubts(self._machines[name] for name in sorted({node.machine for node in self.trial.nodes}))
 
     def _why_waiting(self, record: TaskRecord) -> str:
         """Its own reason, or that of the first of its kind, which answers for all behind it."""

@@ -19,7 +19,7 @@ QUICK_TESTS ?= tests/cli tests/cluster tests/docs tests/energy tests/engine test
 	tests/simulation tests/workload tests/local/conformance tests/test_settings.py
 # The same wheel and the short tests on every one of these that is installed (by name, or by pyenv).
 OTHER_PYTHONS ?= 3.12 3.13
-OTHER_TESTS ?= tests/engine tests/policies tests/simulation tests/journal tests/local/conformance tests/cli/test_installed_command.py
+OTHER_TESTS ?= tests/engine tests/policies tests/simulation tests/local/conformance
 # Peers the benchmarks compare with: never in the product's environment.
 BENCH_PEERS := simpy numpy psutil
 # Heavy ones, for bench-dispatch and bench-idle only.
@@ -69,7 +69,7 @@ test-pythons: ## run the short tests on each other Python that is installed (3.1
 		python=$$(sh .ci/python $$version) || { echo "*** PYTHON $$version IS MISSING: its tests are skipped." >&2; continue; }; \
 		echo "Python $$version: $$python"; \
 		[ -x .venv-$$version/bin/python ] || "$$python" -m venv .venv-$$version || exit 1; \
-		.venv-$$version/bin/pip install -e '.[test]' || exit 1; \
+		.venv-$$version/bin/pip install -e '.[test,report]' || exit 1; \
 		.venv-$$version/bin/pytest $(PYTEST_ARGS) -m "not slow" $(wildcard $(OTHER_TESTS)) || exit 1; \
 	done
 

@@ -189,6 +189,6 @@ def test_what_earlier_runs_saw_of_a_task_counts_on(h: Harness) -> None:
     assert h.outcome("t2") == "failed"
 
 
-@pytest.mark.parametrize("past", [ev.Past(attempts=-1), ev.Past(losses=2**60), ev.Past(submitted=5.0)])
+@pytest.mark.parametrize("past", [ev.Past(attempts=-1), ev.Past(losses=2**63 - 1), ev.Past(submitted=5.0)])
 def test_a_past_that_cannot_be_is_refused(h: Harness, past: ev.Past) -> None:
     assert h.refused(ev.TaskSubmitted(h.time, builders.task("t1", "f"), past)).field.startswith("past.")

@@ -89,7 +89,7 @@ class Past(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unk
         """The first field that cannot be true, and why."""
         for field in ("attempts", "failures", "losses", "place", "share"):
             value: int = getattr(self, field)
-            if not 0 <= value <= MOST_COUNT:
+            if not 0 <= value < MOST_COUNT:  # one more must be told too
                 return field, f"must be a count, not {value}"
         if self.submitted is not None and not -LATEST_S <= self.submitted <= now:
             return "submitted", f"must not be after {now}, not {self.submitted}"

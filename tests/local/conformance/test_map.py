@@ -99,7 +99,8 @@ def test_a_result_that_is_late_raises_timeout_after_those_in_time(
 ) -> None:
     open_gate = Gate(gate.path + "-open")
     open_gate.open()
-    results = executor.map(tasks.pass_gate, [open_gate, open_gate, gate], "abc", timeout=0.5, chunksize=chunksize)
+    executor.submit(tasks.pass_gate, open_gate, "a worker is there").result()
+    results = executor.map(tasks.pass_gate, [open_gate, open_gate, gate], "abc", timeout=2, chunksize=chunksize)
     assert (next(results), next(results)) == ("a", "b")
     with pytest.raises(TimeoutError):
         next(results)

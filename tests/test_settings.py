@@ -15,6 +15,7 @@ from wattloom.settings import (
     SettingsError,
     default_journal,
     journals,
+    launchers_unused_since,
     load_settings,
     of_the_same_launcher,
     state_folder,
@@ -283,6 +284,19 @@ def test_other_journals_of_a_launcher_are_those_of_its_folder_and_of_earlier_ver
     assert found == {names[0], names[3]}
     for alone in (names[5], names[6]):
         assert of_the_same_launcher(state / f"{alone}.journal") == []
+
+
+def test_of_launchers_those_are_unused_that_no_copy_comes_after(state: Path) -> None:
+    state.mkdir()
+    names = ["pytest-12345678@aaaaaabbbbbb", "pytest-12345678@aaaaaabbbbbb-2", "pytest-12345678@aaaaaabbbbbb-3"]
+    names += ["interactive@aaaaaacccccc", "interactive@dddddddddddd-9", "a-12345678@nested", "a-12345678", "a@b"]
+    for time, name in enumerate(names, 1):
+        (state / f"{name}.journal").write_text("something")
+        os.utime(state / f"{name}.journal", (time, time))
+    own = state / f"{names[0]}.journal"
+    assert [each.stem for each in launchers_unused_since(5.0, own)] == [names[2], names[3]]
+    assert [each.stem for each in launchers_unused_since(100.0, own)] == [names[2], names[3], names[4]]
+    assert launchers_unused_since(100.0, state / "a-12345678.journal") == []
 
 
 def test_all_journals_are_listed_the_one_used_last_first(state: Path) -> None:

@@ -33,6 +33,8 @@ PREFIX: Final = "WATTLOOM_"
 PROJECT_FILE: Final = "pyproject.toml"
 OWN_FILE: Final = "wattloom.toml"
 SUFFIX: Final = ".journal"
+LAUNCHERS: Final = re.compile(rf"({APART}[0-9a-f]{{{2 * HALF}}})(?:-([0-9]+))?$")
+"""How the names of their journals end: that of a copy with its number."""
 TRUSTED: Final = "WATTLOOM_TRUSTED_FOLDERS"
 """Folders whose settings files are as good as the environment, with colons between."""
 CREDENTIALS: Final = ("user", "password", "token", "community")
@@ -299,6 +301,23 @@ def of_the_same_launcher(journal: Path) -> list[Path]:
         for each in journals()
         if (each.stem == stem or each.stem.startswith(alike)) and not each.stem.startswith(journal.stem)
     ]
+
+
+def launchers_unused_since(unix: float, journal: Path) -> list[Path]:
+    """Journals of all launchers that nobody has written to since, longest unused first: every other command line and
+    folder has one, and may never come again. Empty if the journal is a script's."""
+    if LAUNCHERS.search(journal.stem) is None:
+        return []
+    return [each for each in reversed(journals()) if _used(each) < unix and _is_the_last_of_a_launcher(each)]
+
+
+def _is_the_last_of_a_launcher(journal: Path) -> bool:
+    """Those of copies are found by counting, so no number may be left out."""
+    found = LAUNCHERS.search(journal.stem)
+    if found is None:
+        return False
+    number = int(found[2] or 1)
+    return not journal.with_name(f"{journal.stem[: found.end(1)]}-{number + 1}{SUFFIX}").exists()
 
 
 def journals() -> list[Path]:

@@ -257,24 +257,39 @@ executor.shutdown()
 """
 
 
+def launched(tmp_path: Path, text: str) -> "subprocess.CompletedProcess[str]":
+    surroundings = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
+    return subprocess.run(
+        [sys.executable, "-c", text], cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=SOON_S
+    )
+
+
 def test_what_another_command_left_is_told_and_not_run(tmp_path: Path) -> None:
     """As with notebooks, tests, servers and `python -c`: they are all started by the same program."""
-
-    def start(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        surroundings = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")}
-        return subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, env=surroundings, capture_output=True, text=True, timeout=SOON_S
-        )
-
-    assert start("-c", LAUNCHED.format(what="leave")).returncode == -signal.SIGKILL
-    other = start("-c", LAUNCHED.format(what="look"))
+    assert launched(tmp_path, LAUNCHED.format(what="leave")).returncode == -signal.SIGKILL
+    other = launched(tmp_path, LAUNCHED.format(what="look"))
     assert other.stdout == "0\n"
     assert "unfinished calls of another command" in other.stderr
     assert not (tmp_path / "made").exists()
     (journal,) = {word.strip("';") for word in other.stderr.split() if word.endswith((".journal", ".journal;"))}
     assert wattloom.prune(journal, older_than_days=0.0)[0].runs == []
     assert wattloom.prune(journal, older_than_days=0.0, unfinished=True)[0].runs == [1]
-    assert start("-c", LAUNCHED.format(what="look")).stderr == ""
+    assert launched(tmp_path, LAUNCHED.format(what="look")).stderr == ""
+
+
+def test_commands_that_never_come_again_leave_nothing_for_ever(tmp_path: Path) -> None:
+    """Each has a journal of its own: one for every date that is given to it, say."""
+    state = tmp_path / "state" / "wattloom"
+    assert launched(tmp_path, LAUNCHED.format(what="leave")).returncode == -signal.SIGKILL
+    (left,) = state.glob("*.journal")
+    for number in range(2):
+        assert launched(tmp_path, LAUNCHED.format(what=number)).stdout == "0\n"
+    for journal in state.glob("*.journal*"):
+        os.utime(journal, (1e9, 1e9))
+    assert launched(tmp_path, LAUNCHED.format(what="later")).stdout == "0\n"
+    found = {path.name.partition(".")[0] for path in state.iterdir()}
+    assert len(found) == 2
+    assert left.stem in found
 
 
 def test_a_program_whose_class_is_gone_says_so_for_that_call_alone(

@@ -49,6 +49,9 @@ class Lock:
             raise errors.of_system(journal, problem) from problem
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_there(path, descriptor):  # it was removed, with its journal, when we had just opened it
+                os.close(descriptor)
+                return cls.take(journal, program)
             found = cls(path, descriptor, program)
             found.sign()
             return found
@@ -66,8 +69,13 @@ class Lock:
         with suppress(OSError):  # it is locked, signed or not
             os.pwrite(self._descriptor, text.ljust(LENGTH), 0)
 
+    def remove(self) -> None:
+        """The file too, with its journal."""
+        self.path.unlink(missing_ok=True)
+        self.release()
+
     def release(self) -> None:
-        """The file stays: removing it would let two programs lock two files of the same name."""
+        """The file stays."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -95,6 +103,14 @@ def _opened(path: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _is_there(path: Path, descriptor: int) -> bool:
+    """Whether the file that is locked is the one by that name: else two programs would lock two of them."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def lock_path(journal: Path) -> Path:

@@ -1,6 +1,6 @@
-"""Which of a program's journals to use when no setting names one.
+"""Which of a program's journals to use when no setting names one, and what goes with one that nobody uses any more.
 
-Owns the choice. The names and the folder are the settings' business.
+Owns the choice and the removal. The names and the folder are the settings' business.
 """
 
 import sqlite3
@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from wattloom.errors import LogError
-from wattloom.journal.errors import JournalBusy
+from wattloom.journal.errors import JournalBusy, JournalError
 from wattloom.journal.journal import Journal
-from wattloom.journal.lock import holder_of
+from wattloom.journal.keys import keys_path
+from wattloom.journal.lock import Lock, holder_of
 from wattloom.journal.recovery import CUT_OFF
 from wattloom.journal.retention import Retention
-from wattloom.journal.schema import Durability
+from wattloom.journal.schema import BESIDE, Durability, connect
+from wattloom.journal.spool import Spool, spool_path
 from wattloom.scheduling.stored_log import is_journal, read_only
 
 MOST: Final = 1000
@@ -54,9 +56,45 @@ def something_left(path: Path) -> bool:
         return False
     try:
         with closing(read_only(path)) as connection:
-            return connection.execute(f"SELECT 1 FROM runs WHERE {CUT_OFF} LIMIT 1").fetchone() is not None
+            return _is_cut_off(connection)
     except (sqlite3.Error, LogError):
         return False
+
+
+def remove(path: Path) -> bool:
+    """Remove a journal with all that belongs to it; whether it was. One that is in use or damaged, has unfinished tasks
+    or keys beside it, stays."""
+    if not is_journal(path) or keys_path(path).exists():
+        return False
+    try:
+        lock = Lock.take(path)
+    except JournalError:
+        return False
+    try:
+        with closing(connect(path)) as connection:  # closing it, SQLite brings the file up to date
+            if _is_cut_off(connection):
+                return False
+        _remove_files(path)
+        lock.remove()
+    except (sqlite3.Error, JournalError, OSError):
+        return False
+    finally:
+        lock.release()
+    return True
+
+
+def _remove_files(journal: Path) -> None:
+    spool = Spool(spool_path(journal))
+    spool.sweep(())
+    if spool.folder.is_dir():
+        spool.folder.rmdir()
+    for each in ("", *BESIDE):
+        journal.with_name(journal.name + each).unlink(missing_ok=True)
+
+
+def _is_cut_off(connection: sqlite3.Connection) -> bool:
+    """Whether a run has, or may have, unfinished tasks."""
+    return connection.execute(f"SELECT 1 FROM runs WHERE {CUT_OFF} LIMIT 1").fetchone() is not None
 
 
 def _numbered(base: Path) -> list[Path]:

@@ -24,10 +24,11 @@ from wattloom.cluster.fit import tdp_doubts
 from wattloom.cluster.machine import Machine
 from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
+from wattloom.journal import places
 from wattloom.journal.journal import Journal, boot_id
 from wattloom.journal.keys import KeyStore, keys_path
 from wattloom.journal.places import numbered_there, open_first_free, something_left
-from wattloom.journal.retention import Retention
+from wattloom.journal.retention import DAY_S, Retention
 from wattloom.local import errors
 from wattloom.local.books import Books
 from wattloom.local.carrying import LOG
@@ -66,6 +67,7 @@ from wattloom.scheduling.log import VERSION, Header
 from wattloom.setting_groups import Local
 from wattloom.settings import (
     default_journal,
+    launchers_unused_since,
     load_settings,
     named_by_the_folder,
     not_run,
@@ -415,6 +417,8 @@ def _journal(given: str | Path, settings: Local) -> Journal:
     for left in islice(of_the_same_launcher(base), MOST_LOOKED_AT):
         if something_left(left):
             LOG.warning(LEFT_BY_ANOTHER, *[left] * 4)
+    for unused in islice(launchers_unused_since(time.time() - settings.retention_days * DAY_S, base), MOST_LOOKED_AT):
+        places.remove(unused)
     return journal
 
 

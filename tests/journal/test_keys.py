@@ -1,6 +1,9 @@
 """The file of keys: what is kept how long, by which clock, and whose it is."""
 
+import os
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -34,8 +37,8 @@ def finished(store: KeyStore, key: str, now: float) -> None:
     store.save(now)
 
 
-def known(store: KeyStore) -> set[str]:
-    return {key for key in ("old", "new", "claimed") if store.glance(key) is not None}
+def known(store: KeyStore, *keys: str) -> set[str]:
+    return {key for key in keys or ("old", "new", "claimed") if store.glance(key) is not None}
 
 
 def test_a_result_is_kept_for_its_days_and_goes_when_it_was_found_too_old_twice(reopen: Open) -> None:
@@ -114,3 +117,59 @@ def test_a_file_of_something_else_or_of_a_later_version_is_refused(tmp_path: Pat
             connection.execute(f"PRAGMA {pragma}")
         with pytest.raises(problem, match=r"x\.journal\.keys"):
             store.open(NOW, list)
+
+
+def forked(act: Callable[[], None]) -> int:
+    """Do it in a child; its number."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            act()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def test_what_a_forked_child_writes_stays_when_the_parent_closes_the_file(reopen: Open) -> None:
+    store = reopen()
+    finished(store, "parent", NOW)
+    begun, closed = os.pipe(), os.pipe()
+
+    def in_the_child() -> None:
+        own = reopen(journal="b.journal")
+        finished(own, "early", NOW)
+        os.write(begun[1], b"!")
+        os.read(closed[0], 1)
+        finished(own, "late", NOW)
+
+    child = forked(in_the_child)
+    os.read(begun[0], 1)
+    store.close()
+    os.write(closed[1], b"!")
+    assert os.waitpid(child, 0)[1] == 0
+    assert known(reopen(), "parent", "early", "late") == {"parent", "early", "late"}
+
+
+def test_a_fork_waits_till_a_turn_is_saved_and_the_parent_goes_on_afterwards(reopen: Open) -> None:
+    """In the midst of one the child would find the file locked by nobody, for ever."""
+    under_way, over = threading.Event(), threading.Event()
+
+    def turns() -> None:
+        store = reopen()
+        store.claim("parent", "1-1", b"", NOW)
+        under_way.set()
+        time.sleep(0.5)
+        over.set()
+        store.save(NOW)
+        finished(store, "after", NOW)
+
+    thread = threading.Thread(target=turns)
+    thread.start()
+    under_way.wait()
+    child = forked(lambda: finished(reopen(journal="b.journal"), "child", NOW))
+    assert over.is_set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert known(reopen(), "parent", "after", "child") == {"parent", "after", "child"}

@@ -31,6 +31,20 @@ class Held:
         self.lock: Final = threading.RLock()
 
 
+def forbid_fork() -> None:
+    """This process is not forked until this thread allows it again: for what takes several steps."""
+    _WORKING.lock.lock.acquire()
+
+
+def allow_fork() -> None:
+    _WORKING.lock.lock.release()
+
+
+def before_fork(work: Callable[[], None]) -> None:
+    """Have this done before every fork, when nobody works any more."""
+    _WORK_BEFORE.append(work)
+
+
 def unforked(work: Callable[P, R]) -> Callable[P, R]:
     """A function during which the process is not forked."""
 
@@ -46,6 +60,7 @@ _KNOWN: Final[weakref.WeakSet[Held]] = weakref.WeakSet()
 _FORKING: Final = threading.RLock()
 _WORKING: Final = Working()
 _taken: list[Held] = []
+_WORK_BEFORE: Final[list[Callable[[], None]]] = []
 
 
 def _before() -> None:
@@ -53,6 +68,8 @@ def _before() -> None:
     for held in list(_KNOWN):
         held.lock.acquire()
         _taken.append(held)
+    for work in _WORK_BEFORE:
+        work()
 
 
 def _after() -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from wattloom.errors import LogError
 from wattloom.journal import errors
-from wattloom.journal.forking import unforked
+from wattloom.journal.forking import allow_fork, before_fork, forbid_fork, unforked
 from wattloom.journal.lock import holder_of
 from wattloom.journal.schema import SYNCHRONOUS, Durability, make_ours
 from wattloom.ownership import refuse_foreign
@@ -156,16 +156,16 @@ class KeyStore:
         """Everything since the last time; from then on other copies know."""
         if self.unsaved:
             self._do("COMMIT")
-            self.unsaved = False
+            self._is_saved()
         if monotonic() >= self._look_at:
             self._let_go(now)
 
     @unforked
     def close(self) -> None:
         """What was not saved did not happen."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._put_down()
+        if self.unsaved:
+            self._is_saved()
         _OPEN.discard(self)
 
     # -- SQLite --------------------------------------------------------------------------------------------------------
@@ -175,14 +175,22 @@ class KeyStore:
         if not self.unsaved:
             self._do("BEGIN IMMEDIATE")
             self.unsaved = True
+            forbid_fork()  # a child would find the file locked for ever
+
+    def _is_saved(self) -> None:
+        self.unsaved = False
+        allow_fork()
 
     @unforked
     def _do(self, statement: str, *values: object) -> list[tuple[str, str, str, str, State, bytes, bytes]]:
-        assert self._connection is not None
         try:
+            if self._connection is None:  # there was a fork
+                self._connection = self._connect(list)
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as problem:
             raise errors.of_sqlite(self.path, problem) from problem
+        except OSError as problem:
+            raise errors.of_system(self.path, problem) from problem
 
     def _let_go(self, now: float) -> None:
         """What is older than it need be goes, if it was found so before. A time that has not come yet was written by a
@@ -226,11 +234,19 @@ class KeyStore:
         elif version > VERSION:
             raise errors.too_new(self.path, version, VERSION)
 
+    def _put_down(self) -> None:
+        """Close it until it is used again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def _leave_to_the_parent(self) -> None:
-        """In a forked child: SQLite's connections must neither be used nor closed there."""
+        """In a child that was forked in the middle of a turn, by the thread that has it: SQLite's connections must
+        neither be used nor closed there."""
         if self._connection is not None:
             _LEFT.append(self._connection)
         self._connection = None
+        self.unsaved = False
 
 
 def keys_path(journal: Path) -> Path:
@@ -257,9 +273,18 @@ _OPEN: Final[weakref.WeakSet[KeyStore]] = weakref.WeakSet()
 _LEFT: Final[list[sqlite3.Connection]] = []
 
 
+def _before_fork() -> None:
+    """SQLite of a child would believe that it has the locks of the parent on this file, which its copies share: it
+    would take none, and the parent's end would take the child's news away. So at a fork nobody has it open."""
+    for store in list(_OPEN):
+        if not store.unsaved:
+            store._put_down()
+
+
 def _after_fork() -> None:
     for store in list(_OPEN):
         store._leave_to_the_parent()
 
 
+before_fork(_before_fork)
 os.register_at_fork(after_in_child=_after_fork)

@@ -27,6 +27,8 @@ MOST_SPEED: Final = 1e4
 """Of a core, against the catalogue's reference; and no core is that much slower."""
 MOST_COUNT: Final = 2**63 - 1
 """Of bytes, attempts or whatever else is counted: what a log can hold."""
+MOST_FIGURE: Final = 1e300
+"""Of a number before it is known what it counts: JSON may write one with more digits than any float has."""
 MOST_RULES: Final = 1_000
 """About where one task may go, all kinds together: work per task is bounded by it."""
 MOST_SIZE_CLASS: Final = 1_000

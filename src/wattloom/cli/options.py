@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from wattloom.bounds import LONGEST_S
 from wattloom.cli.printing import cleaned, say
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,8 +98,7 @@ class Finite(click.FloatRange):
 
 
 COUNT: Final = click.IntRange(1, 1_000_000_000)
-SECONDS: Final = Finite(min=0, max=1e9)
-"""Thirty years: more is another unit."""
+SECONDS: Final = Finite(min=0, max=LONGEST_S)
 WATTS: Final = Finite(min=0, max=1e12)
 
 

@@ -7,6 +7,7 @@ decides between them; what is unknown is never better than what is known.
 from math import inf, isfinite
 from typing import Final
 
+from wattloom.bounds import MOST_FIGURE
 from wattloom.cluster.index import Rank
 from wattloom.policies.least_joules import SLOW_TIER
 
@@ -15,8 +16,6 @@ BEST: Final = 10
 LEAST_OF_BEST_TIER: Final = 3
 LEAST_SPAN: Final = 0.25
 """Costs within this share of the cheapest are not stretched over the whole scale."""
-MOST_COST: Final = 1e300
-"""Differences between what is further apart are no numbers any more."""
 NO_RANK: Final = (inf, inf)
 
 
@@ -40,7 +39,7 @@ def scores(ranks: dict[int, Rank | None]) -> dict[int, int]:
 
 
 def _spread(costs: dict[int, float]) -> dict[int, int]:
-    costs = {key: max(cost, -MOST_COST) for key, cost in costs.items()}
+    costs = {key: max(cost, -MOST_FIGURE) for key, cost in costs.items()}
     best, worst = min(costs.values()), max(costs.values())
     span = max(worst - best, LEAST_SPAN * abs(best))
     if not span:

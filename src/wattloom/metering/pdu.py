@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from wattloom.bounds import MOST_FIGURE
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.files import UNREADABLE
@@ -84,10 +85,6 @@ class PduSource(HttpSource):
         return number_at(body, self._settings.path, self.http.where)
 
 
-MOST: Final = 1e300
-"""A whole number in JSON may have more digits than any figure."""
-
-
 def number_at(body: bytes, path: str, where: str) -> float:
     """The number at a place in a page. Without a place, the page is the number."""
     if not path:
@@ -98,7 +95,7 @@ def number_at(body: bytes, path: str, where: str) -> float:
         found = _in_json(body, path, where)
     if isinstance(found, str) and (text := _NUMBER.match(found.strip())):
         return float(text[0])  # as in "12.5 W"
-    if isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= MOST:
+    if isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= MOST_FIGURE:
         return float(found)
     raise SourceProblem(f"{where} has no number at pdu.path {path!r}, but {str(found)[:40]!r}")
 

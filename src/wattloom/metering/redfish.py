@@ -7,6 +7,7 @@ ended when we leave; else with user and password in every question.
 from contextlib import suppress
 from typing import Any, Final
 
+from wattloom.bounds import MOST_FIGURE
 from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.metering.configured import settings_here
@@ -19,8 +20,6 @@ from wattloom.setting_groups import Redfish
 ROOT: Final = "/redfish/v1/"
 SESSIONS: Final = "/redfish/v1/SessionService/Sessions"
 JOULES_PER_KWH: Final = 3.6e6
-MOST: Final = 1e300
-"""A whole number in JSON may have more digits than any figure."""
 
 
 class RedfishSource(HttpSource):
@@ -150,7 +149,7 @@ def power(page: dict[str, Any]) -> Answer | None:
 def _number(found: object) -> float | None:
     """A number, or a sensor's excerpt with one in it. Controllers say null or 0 when they do not know."""
     value = found.get("Reading") if isinstance(found, dict) else found
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= MOST
+    good = isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= MOST_FIGURE
     return float(value) if good and isinstance(value, int | float) else None
 
 

@@ -6,7 +6,7 @@ names the line, so that a policy cannot take the engine down with it.
 
 from typing import Final
 
-from wattloom.bounds import LATEST_S
+from wattloom.bounds import LATEST_S, MOST_FIGURE
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.errors import PolicyError
@@ -14,8 +14,6 @@ from wattloom.policies.answers import Proposal, Refusal
 from wattloom.policies.protocol import Policy
 from wattloom.policies.view import Ask, View
 
-MOST_COST: Final = 1e300
-"""A cost beyond is none: it is told as unknown."""
 LEAST_INTERVAL_S: Final = 1e-3
 """Between two readings, and between two times at which a policy wants to be asked: else nothing else would happen."""
 
@@ -36,7 +34,7 @@ def cost_of(proposal: Proposal) -> float | None:
         cost = float(proposal.cost)
     except OverflowError:  # a whole number that no float can hold
         return None
-    return cost if -MOST_COST <= cost <= MOST_COST else None
+    return cost if -MOST_FIGURE <= cost <= MOST_FIGURE else None
 
 
 def linger_of(policy: Policy, cls: NodeClass, view: View) -> float | None:

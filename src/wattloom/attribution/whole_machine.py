@@ -122,7 +122,7 @@ def _warnings(found: Disaggregated) -> list[str]:
     if found.explained < LITTLE:
         said.append(
             f"who ran explains only {100 * found.explained:.0f}% of the ups and downs of power: most of it is others' "
-            "on the machine, or the clocks do not agree, or these are not the calls of this machine"
+            "on the machine, or the clocks do not agree (by whole hours, as time zones do?), or these are not its calls"
         )
     return said
 

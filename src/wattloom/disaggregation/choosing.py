@@ -1,7 +1,9 @@
 """Which curve: all are tried, and each counts by how well it explains the readings.
 
 Owns the search over curves and their weights. A bent curve must earn it: it begins with less belief than a straight
-line, and what is left over is whitened first, so that lasting noise does not pass for many readings.
+line, what is left over is whitened first, so that lasting noise does not pass for many readings, and it must be better
+in one stretch of the recording after the other (Vuong's test on stretches), not by what happened once. Else joules are
+the straight line's, and the others are only doubt.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +13,7 @@ import numpy as np
 
 from wattloom.disaggregation import noise
 from wattloom.disaggregation.activity import Array
-from wattloom.disaggregation.fitting import Fit, Problem, fit
+from wattloom.disaggregation.fitting import Fit, Problem, fit, losses
 from wattloom.disaggregation.noise import fresh
 from wattloom.disaggregation.shapes import Shape, shapes
 
@@ -21,6 +23,11 @@ FAR: Final = 9.0
 """Curves so much less likely than the best (in logarithms) do not count."""
 PILOT_BENDS: Final = (0.6, 1.0, 2.4, 5.0, 0.55, 0.97)
 REFINED: Final = 2
+STRETCHES: Final = 12
+CONSISTENT: Final = 1.645
+"""Standard deviations by which the mean gain of a stretch must be above zero: one in twenty straight machines bends."""
+STILL_BENT: Final = 0.3
+"""Weight of bent curves in the doubt, where they did not earn a place."""
 HOPELESS: Final = 10.0
 """Two bends in a row that are worse than the one before, the first by so much: more of it will not do."""
 
@@ -32,6 +39,8 @@ class Chosen:
     problem: Problem
     fits: list[Fit]
     weights: Array
+    doubts: Array
+    """The same for spreads: curves that did not earn a place in the figures are still possible."""
 
     @property
     def best(self) -> Fit:
@@ -117,7 +126,23 @@ def _weighed(problem: Problem, fits: list[Fit]) -> Chosen:
     ordered = sorted(fits, key=_loss)
     kept = [each for each in ordered if each.loss < ordered[0].loss + FAR]
     weight = np.exp([ordered[0].loss - each.loss for each in kept])
-    return Chosen(problem, kept, weight / weight.sum())
+    weight = weight / weight.sum()
+    straight = next(each for each in ordered if each.shape.straight)
+    if not ordered[0].shape.straight and _better_in_most(problem, ordered[0], straight):
+        return Chosen(problem, kept, weight, weight)
+    bent = np.array([not each.shape.straight for each in kept])
+    share = min(float(weight[bent].sum()), STILL_BENT)
+    parts = share * weight[bent] / max(float(weight[bent].sum()), 1e-300)
+    alone = np.concatenate([[1.0], np.zeros(len(parts))])
+    made = [straight, *(each for each in kept if not each.shape.straight)]
+    return Chosen(problem, made, alone, np.append(1.0 - parts.sum(), parts))
+
+
+def _better_in_most(problem: Problem, bent: Fit, straight: Fit) -> bool:
+    """Whether the bend explains more in stretch after stretch."""
+    gains = losses(problem, straight.residual) - losses(problem, bent.residual)
+    sums = np.array([part.sum() for part in np.array_split(gains, STRETCHES)])
+    return float(sums.mean()) > CONSISTENT * float(sums.std(ddof=1)) / STRETCHES**0.5
 
 
 def _loss(found: Fit) -> float:

@@ -13,7 +13,7 @@ from wattloom.disaggregation import cores
 from wattloom.disaggregation.activity import Activity, Array, Calls, activity
 from wattloom.disaggregation.choosing import choose, pilot
 from wattloom.disaggregation.clocks import Clocks, find_clocks
-from wattloom.disaggregation.drift import Drift, drift_of
+from wattloom.disaggregation.drift import Drift, drift_of, with_heat
 from wattloom.disaggregation.fitting import Fit, Problem, steps_of
 from wattloom.disaggregation.joules import QUIET, Count, Disaggregated
 from wattloom.disaggregation.lag import EARLIEST_S, LATEST_S, find_response, lively, refine_response
@@ -81,8 +81,9 @@ def _at(found: Readings, clocks: Clocks, calls: Calls, functions: int, wanted: W
     if together == 1:
         response = _refined(shown, problem, best, response, wanted, clocks)
         again = _problem(shown, drift, used, response, wanted)
-        problem, _ = pilot(replace(again, noise_w=problem.noise_w, memory=problem.memory))
-    return Count(found, calls, over, used, response, room, choose(problem, few=together > 1), drift, clocks).all()
+        problem, best = pilot(replace(again, noise_w=problem.noise_w, memory=problem.memory))
+    chosen = choose(with_heat(problem, best), few=together > 1)
+    return Count(found, calls, over, used, response, room, chosen, drift, clocks).all()
 
 
 def _response(
@@ -120,7 +121,9 @@ def _problem(found: Readings, drift: Drift, over: Activity, response: Response, 
         over=over,
         reading=reading,
         drift=drift.at(rows.time),
-        drift_w=0.02 * scale + 1e-3,
+        drift_w=np.full(len(drift.knots), 0.02 * scale + 1e-3),
+        drift_is=np.zeros(len(drift.knots)),
+        heated=False,
         idle=_idle(rows.watts, running, scale, wanted.idle_w),
         awake_w=0.15 * scale,
         scale_w=scale,

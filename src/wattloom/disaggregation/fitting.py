@@ -3,7 +3,7 @@
 Owns the problem that is solved (readings, activity, what is thought before measuring) and the solution for a given
 curve, lag and averaging. Choosing among curves is not done here.
 
-Reading = idle + awake x [something runs] + curve(sum of watts_f x calls_f) + slow drift.
+Reading = idle + awake x [something runs] + curve(sum of watts_f x calls_f) x (1 + heat, slowly) + slow drift.
 """
 
 from dataclasses import dataclass
@@ -38,8 +38,12 @@ class Problem:
     over: Activity
     reading: Reading
     drift: Array
-    """Columns of slow change, one row for a reading."""
-    drift_w: float
+    """Columns of slow change, one row for a reading. Where heat is among them, it is the last."""
+    drift_w: Array
+    """How large each may be."""
+    drift_is: Array
+    """And what it is thought to be."""
+    heated: bool
     idle: tuple[float, float]
     """Watts and how far they may be off; exactly so if that is zero."""
     awake_w: float
@@ -58,6 +62,10 @@ class Problem:
     @property
     def functions(self) -> int:
         return int(self.over.level.shape[1])
+
+    def heat(self, values: Array) -> float:
+        """Part of what is drawn above idle that comes slowly, on top of it."""
+        return max(float(values[-1]), -0.5) if self.heated else 0.0
 
     @property
     def first_free(self) -> int:
@@ -152,17 +160,21 @@ def _prior(problem: Problem, values: Array) -> tuple[Array, Array]:
     precision[at, at] = problem.drift_w**-2
     centre = np.zeros(count)
     centre[0] = problem.idle[0]
+    centre[at] = problem.drift_is
     return precision, centre
 
 
-def _loss(problem: Problem, values: Array, predicted: Array) -> tuple[float, Array]:
-    size = np.abs(fresh(problem.watts - predicted, problem.memory)) / problem.noise_w
+def losses(problem: Problem, residual: Array) -> Array:
+    """Of each reading."""
+    size = np.abs(fresh(residual, problem.memory)) / problem.noise_w
     huber = np.where(size <= HUBER, size**2 / 2, HUBER * size - HUBER**2 / 2)
+    return np.asarray(problem.trust * problem.weight[len(problem.memory) :] * huber)
+
+
+def _loss(problem: Problem, values: Array, predicted: Array) -> tuple[float, Array]:
     precision, centre = _prior(problem, values)
     off = values - centre
-    return float(
-        problem.trust * (problem.weight[len(problem.memory) :] * huber).sum() + off @ precision @ off / 2
-    ), precision
+    return float(losses(problem, problem.watts - predicted).sum() + off @ precision @ off / 2), precision
 
 
 def _newton(problem: Problem, values: Array, predicted: Array, slopes: Array) -> Array:

@@ -21,6 +21,10 @@ LEARNING: Final = 0.05
 """Weight of the newest error in the usual size of errors."""
 SURPLUS: Final = 2.0
 """Watts so many usual errors above what was expected are somebody else's."""
+MISFIT: Final = 0.1
+"""Of a figure: no linear model of a machine is better than this; part of every spread."""
+MOST_LASTING: Final = 0.9
+"""Of an error that goes on in the next reading: more is not believed."""
 USUAL_SHARE: Final = 0.02
 """The size of errors before there were any, as a share of the first reading."""
 
@@ -49,7 +53,7 @@ class WattsNow:
 class PowerFilter:
     """Fed with (seconds, watts, seconds that each function ran), it knows watts per function at any time."""
 
-    __slots__ = ("_covariance", "_error_w", "_names", "_values", "half_life_s")
+    __slots__ = ("_covariance", "_error_w", "_last_off", "_lasting", "_names", "_size", "_values", "half_life_s")
 
     def __init__(self, half_life_s: float = 600.0, idle_w: float | None = None) -> None:
         self.half_life_s = half_life_s
@@ -58,17 +62,24 @@ class PowerFilter:
         self._values: Array = np.array([0.0 if idle_w is None else idle_w])
         self._covariance: Array = np.array([[np.inf if idle_w is None else (0.05 * idle_w) ** 2]])
         self._error_w: float | None = None
+        self._last_off = self._lasting = 0.0
+        self._size = 1e-12
 
     @property
     def idle(self) -> WattsNow:
-        return WattsNow(float(self._values[0]), float(np.sqrt(self._covariance[0, 0])))
+        return self._now(0)
 
     def of(self, function: str) -> WattsNow | None:
         """None: it was never seen running."""
         at = self._names.get(function)
-        if at is None:
-            return None
-        return WattsNow(float(self._values[at]), float(np.sqrt(self._covariance[at, at])))
+        return None if at is None else self._now(at)
+
+    def _now(self, at: int) -> WattsNow:
+        """Errors that last tell less than their number says, and the model has its own: both are in the spread."""
+        watts = float(self._values[at])
+        share = min(max(self._lasting / self._size, 0.0), MOST_LASTING)
+        lasting = (1.0 + share) / (1.0 - share)
+        return WattsNow(watts, float(np.sqrt(lasting * self._covariance[at, at] + (MISFIT * watts) ** 2)))
 
     def feed(self, seconds: float, watts: float, ran: Mapping[str, float]) -> IntervalShares:
         """Learn from an interval, and share its joules out. `ran`: seconds, several calls at once counted severally."""
@@ -131,6 +142,10 @@ class PowerFilter:
         self._values = np.maximum(self._values + gain * float(np.clip(off, -limit, limit)), 0.0)
         left = np.eye(len(load)) - np.outer(gain, load)
         self._covariance = left @ self._covariance @ left.T + self._error_w**2 * np.outer(gain, gain)
+        clipped = float(np.clip(off, -limit, limit))
+        self._lasting += LEARNING * (clipped * self._last_off - self._lasting)
+        self._size += LEARNING * (clipped**2 - self._size)
+        self._last_off = clipped
         # The error before times the error after is, on average, the meter's own: either alone is not.
         after = watts - float(load @ self._values)
         square = float(np.clip(off * after, 0.0, (2 * WILD * self._error_w) ** 2))

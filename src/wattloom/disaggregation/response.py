@@ -62,11 +62,11 @@ class Reading:
         """Of one value, or one row of values, for each step."""
         shape = (len(steps) + 1, *steps.shape[1:])
         summed = np.zeros(shape)
-        np.cumsum(_faded(steps, self._fading), axis=0, out=summed[1:])
+        np.cumsum(faded(steps, self._fading), axis=0, out=summed[1:])
         return np.asarray((_at(summed, self._high) - _at(summed, self._low)) * self._step)
 
 
-def _faded(steps: Array, fading: float) -> Array:
+def faded(steps: Array, fading: float) -> Array:
     """Each step shows those before it, less and less. The geometric sum is made by doubling: 1 + a, then + a^2 ..."""
     if fading < 0.2:
         return steps

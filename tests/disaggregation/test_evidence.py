@@ -1,0 +1,73 @@
+"""What must be shown before it is believed: a bend, heat, and how sure a figure is."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.disaggregation.test_disaggregate import PLAIN, errors, run
+from tests.disaggregation.traces import WEIGHTS, linear, recorded, some_work
+
+from wattloom.disaggregation.online import PowerFilter
+from wattloom.testing.field_runs import field_run
+from wattloom.testing.power_machines import Machine
+from wattloom.testing.power_traces import STEP_S
+
+SECONDS = 400.0
+
+
+def test_a_bend_that_showed_once_is_not_believed() -> None:
+    """Power sagged for half a minute in which much ran: a bent curve explains it, but nowhere else."""
+    trace = recorded(linear(), some_work(seconds=SECONDS), replace(PLAIN, step_w=0.1), SECONDS)
+    busiest = 30 + int(np.argmax(np.convolve(trace.watts[30:-60], np.ones(25), "valid")))
+    watts = trace.watts.copy()
+    high = watts[busiest : busiest + 25]
+    watts[busiest : busiest + 25] = np.minimum(high, 60.0 + 0.55 * (high - 60.0) + 6.0)
+    found = run(replace(trace, watts=watts))
+    assert found.curve == "straight"
+    assert errors(found, trace).mean() < 0.1
+
+
+def test_heat_that_follows_the_work_is_the_work_s() -> None:
+    """Fans and leakage come minutes later: leaving a function out saves them, too."""
+    lasting = np.exp(-np.arange(0.0, 600.0, STEP_S) / 120.0)
+
+    def draw(calls: np.ndarray) -> np.ndarray:
+        drawn = calls @ WEIGHTS
+        size = len(drawn) + len(lasting)
+        slow = np.fft.irfft(np.fft.rfft(drawn, size) * np.fft.rfft(lasting / lasting.sum(), size), size)
+        return np.asarray(drawn + 0.15 * slow[: len(drawn)])
+
+    trace = recorded(Machine(4, 60.0, 210.0, draw), some_work(seconds=900.0), replace(PLAIN, around_s=50.0), 900.0)
+    found = run(trace)
+    off = found.marginal_j / found.metered / trace.marginal_j - 1.0
+    assert off.mean() > -0.08, "without heat in the model it is -0.13"
+    assert np.all(np.abs(off) < 1.645 * found.marginal_spread / found.marginal_j)
+
+
+@pytest.mark.parametrize(("family", "seed"), [("heat", 11), ("waits", 12)])
+def test_spreads_know_of_what_no_model_of_ours_has(family: str, seed: int) -> None:
+    """90% intervals of 8 figures: before, spreads of 4% stood beside errors of 10 to 30%."""
+    trace = field_run(family, seed, seconds=500.0)
+    found = run(trace)
+    off = np.abs(found.marginal_j / found.metered - trace.marginal_j)
+    assert (off < 1.645 * found.marginal_spread / found.metered).sum() >= 3
+    assert np.all(found.marginal_spread < 0.6 * found.marginal_j)
+
+
+def test_errors_that_last_make_the_filter_less_sure() -> None:
+    rng = np.random.default_rng(3)
+    slow, quick = np.zeros(900), rng.normal(0.0, 2.0, 900)
+    for at in range(1, 900):
+        slow[at] = 0.9 * slow[at - 1] + rng.normal(0.0, 2.0 * (1 - 0.9**2) ** 0.5)
+    spreads = []
+    for noise in (quick, slow):
+        power = PowerFilter(idle_w=60.0)
+        for at in range(900):
+            ran = float(at // 20 % 2)
+            power.feed(1.0, 60.0 + 20.0 * ran + noise[at], {"f": ran} if ran else {})
+        now = power.of("f")
+        assert now is not None
+        assert abs(now.watts - 20.0) < 2.0 * now.spread
+        assert now.spread > 0.06 * now.watts, "a linear filter is never surer than that"
+        spreads.append((now.spread**2 - (0.1 * now.watts) ** 2) ** 0.5)
+    assert spreads[1] > 1.3 * spreads[0]

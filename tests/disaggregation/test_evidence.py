@@ -4,27 +4,60 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.disaggregation.test_disaggregate import PLAIN, errors, run
-from tests.disaggregation.traces import WEIGHTS, linear, recorded, some_work
+from tests.disaggregation.test_disaggregate import PLAIN, run
+from tests.disaggregation.traces import WEIGHTS, recorded, some_work
 
+from wattloom.disaggregation import activity, choosing
+from wattloom.disaggregation.fitting import Fit, Problem, losses
 from wattloom.disaggregation.online import PowerFilter
+from wattloom.disaggregation.response import Reading, Response
+from wattloom.disaggregation.shapes import shapes
 from wattloom.testing.field_runs import field_run
 from wattloom.testing.power_machines import Machine
 from wattloom.testing.power_traces import STEP_S
 
-SECONDS = 400.0
+
+def a_problem(readings: int) -> Problem:
+    over = activity.on_steps(
+        activity.Calls(np.zeros(1), np.ones(1), np.zeros(1, dtype=np.intp), np.ones(1)), 1, 0.0, 1.0, 4
+    )
+    return Problem(
+        watts=np.zeros(readings),
+        weight=np.ones(readings),
+        over=over,
+        reading=Reading(over, np.arange(2.0), Response(0.0, 1.0)),
+        drift=np.zeros((readings, 0)),
+        drift_w=np.zeros(0),
+        drift_is=np.zeros(0),
+        heated=False,
+        idle=(0.0, 1.0),
+        awake_w=1.0,
+        scale_w=1.0,
+        most=1.0,
+        noise_w=1.0,
+        trust=1.0,
+        memory=np.zeros(0),
+        awake=np.zeros(readings),
+    )
 
 
-def test_a_bend_that_showed_once_is_not_believed() -> None:
-    """Power sagged for half a minute in which much ran: a bent curve explains it, but nowhere else."""
-    trace = recorded(linear(), some_work(seconds=SECONDS), replace(PLAIN, step_w=0.1), SECONDS)
-    busiest = 30 + int(np.argmax(np.convolve(trace.watts[30:-60], np.ones(25), "valid")))
-    watts = trace.watts.copy()
-    high = watts[busiest : busiest + 25]
-    watts[busiest : busiest + 25] = np.minimum(high, 60.0 + 0.55 * (high - 60.0) + 6.0)
-    found = run(replace(trace, watts=watts))
-    assert found.curve == "straight"
-    assert errors(found, trace).mean() < 0.1
+@pytest.mark.parametrize(("better_in", "bends"), [(range(1), False), (range(2), False), (range(12), True)])
+def test_a_bend_must_show_in_stretch_after_stretch(better_in: range, bends: bool) -> None:
+    """Each time the bent curve is likelier by the same, far more than it costs: once may be anything."""
+    problem = a_problem(1200)
+    plain, less = np.ones(1200), np.ones(1200)
+    for stretch in better_in:
+        less[100 * stretch : 100 * (stretch + 1)] = (1.0 - 1.2 / len(better_in)) ** 0.5 if len(better_in) > 1 else 0.0
+    straight, bent = shapes()[0], shapes()[4]
+    made = [
+        Fit(shape, np.zeros(3), float(losses(problem, residual).sum()), residual, np.zeros((1200, 3)), np.eye(3))
+        for shape, residual in ((straight, plain), (bent, less))
+    ]
+    chosen = choosing.weighed(problem, made)
+    assert (chosen.best.shape is bent) == bends
+    assert chosen.weights[0] > 0.99
+    assert chosen.doubts.sum() == pytest.approx(1.0)
+    assert (chosen.doubts[chosen.fits.index(made[1])] > 0.2) or bends, "what may be bent is in the spread all the same"
 
 
 def test_heat_that_follows_the_work_is_the_work_s() -> None:

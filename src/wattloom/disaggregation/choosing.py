@@ -58,7 +58,7 @@ def choose(problem: Problem, few: bool = False) -> Chosen:
     """All curves are tried, or only `few` of each kind, and the best refined."""
     fits = _all(problem, [shape for shape in shapes() if not few or shape.straight or shape.bend in PILOT_BENDS])
     fits += _refined(problem, fits)
-    return _weighed(problem, fits)
+    return weighed(problem, fits)
 
 
 def whitened(problem: Problem, best: Fit) -> Problem:
@@ -122,7 +122,8 @@ def _between(problem: Problem, best: Fit, family: list[Fit]) -> list[Fit]:
     return found
 
 
-def _weighed(problem: Problem, fits: list[Fit]) -> Chosen:
+def weighed(problem: Problem, fits: list[Fit]) -> Chosen:
+    """By how likely they are; a straight line alone, where no bend has earned its place."""
     ordered = sorted(fits, key=_loss)
     kept = [each for each in ordered if each.loss < ordered[0].loss + FAR]
     weight = np.exp([ordered[0].loss - each.loss for each in kept])

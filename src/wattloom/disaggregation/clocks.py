@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from wattloom.disaggregation import noise
-from wattloom.disaggregation.activity import Array, Calls, activity, on_steps
-from wattloom.disaggregation.lag import EARLIEST_S, LATEST_S, Scored, few, search_response
+from wattloom.disaggregation.activity import Activity, Array, Calls, activity, on_steps
+from wattloom.disaggregation.lag import EARLIEST_S, LATEST_S, Scored, few, rescored, search_response
 from wattloom.disaggregation.quadratic import bounded
 from wattloom.disaggregation.readings import Readings
 
@@ -72,9 +72,17 @@ def shifted(calls: Calls, seconds: float) -> Calls:
 def find_clocks(found: Readings, calls: Calls, functions: int) -> Clocks:
     """The shift under which who ran explains most. Small ones are believed sooner than large ones."""
     tried = candidates(found, calls, functions)
-    scored = [(_finely(found, calls, functions, each), each) for each in tried]
-    # Noise that lasts makes fewer readings of many: what any shift gains by it is not to be taken for evidence.
-    trust = noise.independent(min((each for each, _ in scored), key=lambda each: each.score).residual)
+    first = [_finely(found, calls, functions, each) for each in tried]
+    # Noise that lasts makes fewer readings of many: what any shift gains by it is not to be taken for evidence. So they
+    # are compared by what is new in each reading, under the memory that the best of them leaves.
+    likeliest = int(np.argmin([each.score for each in first]))
+    left = _again(found, calls, functions, tried[likeliest][0], first[likeliest], np.zeros(0))
+    memory = noise.memory(left.residual)
+    again = [
+        _again(found, calls, functions, shift, each, memory) for each, (shift, _, _) in zip(first, tried, strict=True)
+    ]
+    scored = list(zip(again, tried, strict=True))
+    trust = noise.independent(min(again, key=lambda each: each.score).residual)
     costs = [trust * each.score + _unlikely(each, shift) for each, (shift, _, _) in scored]
     best = int(np.argmin(costs))
     chosen, (shift, window, at_edge) = scored[best]
@@ -94,11 +102,21 @@ def _unlikely(found: Scored, shift: float) -> float:
     return NEAR_COSTS if EARLIEST_S <= shift + found.response.centre <= LATEST_S else FAR_COSTS
 
 
-def _finely(found: Readings, calls: Calls, functions: int, tried: tuple[float, float, bool]) -> Scored:
-    shift, window, _ = tried
+def _again(found: Readings, calls: Calls, functions: int, shift: float, scored: Scored, memory: Array) -> Scored:
+    time, watts, over = _looked_at(found, calls, functions, shift)
+    return rescored(time, watts, over, found.every, scored.response, memory, shift)
+
+
+def _looked_at(found: Readings, calls: Calls, functions: int, shift: float) -> tuple[Array, Array, Activity]:
     part = liveliest(found)
     time, watts = found.time[part], found.watts[part]
     over = activity(shifted(calls, shift), functions, float(time[0]), float(time[-1]), found.every)
+    return time, watts, over
+
+
+def _finely(found: Readings, calls: Calls, functions: int, tried: tuple[float, float, bool]) -> Scored:
+    shift, window, _ = tried
+    time, watts, over = _looked_at(found, calls, functions, shift)
     return search_response(time, watts, over, found.every, shift=shift, window=window, quickly=True)
 
 

@@ -97,6 +97,14 @@ def search_response(
     return Scored(score, response, search.residual(response))
 
 
+def rescored(
+    time: Array, watts: Array, over: Activity, every: float, response: Response, memory: Array, shift: float
+) -> Scored:
+    """A response that was found, by what is new in each reading under another memory of noise."""
+    search = _Search(time, watts, over, over.level, every, None, memory, shift)
+    return Scored(search.score(response), response, search.residual(response))
+
+
 def _middles(every: float, step: float, shift: float) -> Array:
     if shift:
         near = max(BESIDE_S, 1.5 * every)

@@ -190,7 +190,7 @@ def test_what_runs_beside_a_function_that_always_runs_is_told_all_the_same() -> 
     found = run(trace)
     assert errors(found, trace)[:2].max() < 0.1
     spread = found.marginal_spread / found.metered
-    # A tenth is the model's own, and a fifth of what lies between marginal and full joules: much, beside what may be idle.
+    # A tenth is the model's own, and a fifth of what lies between marginal and full joules.
     assert np.all(spread[:2] < 0.25 * trace.marginal_j[:2])
     assert abs(found.marginal_j[2] / found.metered[2] - trace.marginal_j[2]) < 1.645 * spread[2]
 

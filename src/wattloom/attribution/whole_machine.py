@@ -62,7 +62,7 @@ def attribute_power(
     if package is not None:
         power, package = _common(power, package)
     clocks = _clocks(power, runs, wanted)
-    kept = _between_readings(power, runs, clocks.shift_s)
+    kept = _metered_calls(power, runs, (clocks.shift_s, clocks.shift_s))
     calls, names = _calls(runs, kept, float(power.time[-1]) - clocks.shift_s)
     if every_s is not None:
         _check_every(power, every_s, len(names))
@@ -151,7 +151,7 @@ def _check_idle(power: RecordedPower, idle_w: float) -> None:
 
 def _check_lag(power: RecordedPower, runs: RecordedRuns, lag_s: float) -> None:
     """It may be hours, as time zones are, but it must leave calls to speak of."""
-    if not (np.isfinite(lag_s) and _between_readings(power, runs, lag_s).any()):
+    if not (np.isfinite(lag_s) and _between_readings(power, runs, (lag_s, lag_s)).any()):
         raise InputError(
             "lag_s",
             f"with {lag_s:g} s added to their times, no call in {runs.name} lies between the readings in {power.name}; "
@@ -159,19 +159,20 @@ def _check_lag(power: RecordedPower, runs: RecordedRuns, lag_s: float) -> None:
         )
 
 
-def _between_readings(power: RecordedPower, runs: RecordedRuns, lag_s: float) -> NDArray[np.bool_]:
-    """Which calls lie, at least in part, between the first and the last reading, with so much added to their times."""
+def _between_readings(power: RecordedPower, runs: RecordedRuns, reach: tuple[float, float]) -> NDArray[np.bool_]:
+    """Which calls could lie, at least in part, between the readings, with a lag from the first of `reach` to the
+    second added to their times."""
     first, last = float(power.time[0]), float(power.time[-1])
-    kept = (runs.start + lag_s <= last) & (np.where(np.isfinite(runs.end), runs.end + lag_s, last) >= first)
+    kept = (runs.start + reach[0] <= last) & (np.where(np.isfinite(runs.end), runs.end + reach[1], last) >= first)
     return np.asarray(kept)
 
 
 def _metered_calls(power: RecordedPower, runs: RecordedRuns, reach: tuple[float, float]) -> NDArray[np.bool_]:
-    """Which calls could lie between the readings, with a lag from the first of `reach` to the second."""
-    first, last = float(power.time[0]), float(power.time[-1])
-    kept = (runs.start + reach[0] <= last) & (np.where(np.isfinite(runs.end), runs.end + reach[1], last) >= first)
+    """Those; InputError if there are none."""
+    kept = _between_readings(power, runs, reach)
     if kept.any():
-        return np.asarray(kept)
+        return kept
+    first, last = float(power.time[0]), float(power.time[-1])
     begin, end = float(runs.start.min()), float(runs.start.max())
     raise InputError(
         runs.name,

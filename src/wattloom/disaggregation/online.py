@@ -22,7 +22,8 @@ LEARNING: Final = 0.05
 SURPLUS: Final = 2.0
 """Watts so many usual errors above what was expected are somebody else's."""
 MISFIT: Final = 0.1
-"""Of a figure: no linear model of a machine is better than this; part of every spread."""
+IDLE_MISFIT: Final = 0.035
+"""Of a function's watts and of idle's: no linear model of a machine is better than this; part of every spread."""
 MOST_LASTING: Final = 0.9
 """Of an error that goes on in the next reading: more is not believed."""
 USUAL_SHARE: Final = 0.02
@@ -79,7 +80,8 @@ class PowerFilter:
         watts = float(self._values[at])
         share = min(max(self._lasting / self._size, 0.0), MOST_LASTING)
         lasting = (1.0 + share) / (1.0 - share)
-        return WattsNow(watts, float(np.sqrt(lasting * self._covariance[at, at] + (MISFIT * watts) ** 2)))
+        model = (MISFIT if at else IDLE_MISFIT) * watts
+        return WattsNow(watts, float(np.sqrt(lasting * self._covariance[at, at] + model**2)))
 
     def feed(self, seconds: float, watts: float, ran: Mapping[str, float]) -> IntervalShares:
         """Learn from an interval, and share its joules out. `ran`: seconds, several calls at once counted severally."""

@@ -1,5 +1,6 @@
 """Every site appears, exactly one is taken, and the reasons are right."""
 
+from wattloom.cluster.catalogue import machines
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
@@ -150,6 +151,21 @@ def test_without_a_run_time_watts_are_told_and_compared() -> None:
         ("dear", 20.0, Reason.MORE_WATTS),
         ("odd", None, Reason.POWER_UNKNOWN),
     ]
+
+
+def test_watts_that_no_policy_ranks_by_to_the_last_digit_decide_all_the_same() -> None:
+    """On one core of a real machine's curve, watts have more digits than least-joules keeps."""
+    h = Harness(load_policy("least-joules")).function("f")
+    for name, machine in sorted(machines().items()):
+        h.node(name, machine, cpu=1.0)
+    found = explained(h)
+    h.submit("t")
+    taken, *others = (each for each in found[0].candidates if each.watts is not None)
+    assert taken.watts is not None
+    assert taken.reason == Reason.TAKEN
+    dearer = [each for each in others if each.watts is not None and each.watts > taken.watts + 1e-5]
+    assert len(dearer) > 5
+    assert {each.first: each.reason for each in dearer} == {each.first: Reason.MORE_WATTS for each in dearer}
 
 
 def test_without_a_run_time_equal_watts_are_a_tie() -> None:

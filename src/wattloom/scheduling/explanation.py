@@ -25,6 +25,8 @@ UNKNOWN: Final = (Reason.RUNTIME_UNKNOWN, Reason.POWER_UNKNOWN)
 EVEN_WHEN_EMPTY: Final = (Reason.TOO_SMALL, Reason.NO_SUCH_RESOURCE)
 SHORT_OF: Final = (*EVEN_WHEN_EMPTY, Reason.CPU, Reason.MEMORY, Reason.RESOURCE)
 """Refusals for want of something that is counted."""
+ONE_MICROWATT: Final = 1e-6
+"""Policies round the watts they rank by: so far from them a key still is those watts."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -171,11 +173,15 @@ def _among_unknown(candidate: Candidate, best: Candidate, rank: Rank | None, lea
     """What decided where the place that was taken lacks a figure too: the policy's second key."""
     if rank is None or least is None or rank[0] != least[0]:
         return candidate.reason
-    if best.watts is None or least[1] != best.watts or rank[1] == least[1]:
+    if best.watts is None or not _is_watts(least[1], best.watts) or rank[1] == least[1]:
         return Reason.TIE
     if candidate.watts is None:
         return Reason.POWER_UNKNOWN if rank[1] == inf else Reason.TIE
-    return Reason.MORE_WATTS if rank[1] == candidate.watts else Reason.TIE
+    return Reason.MORE_WATTS if _is_watts(rank[1], candidate.watts) else Reason.TIE
+
+
+def _is_watts(key: float, watts: float) -> bool:
+    return abs(key - watts) <= ONE_MICROWATT
 
 
 def _goes_by_cost(found: list[tuple[Site, Candidate]], policy: Policy) -> bool:

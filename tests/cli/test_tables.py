@@ -1,6 +1,8 @@
 """What people see."""
 
+import json
 from pathlib import Path
+from time import time
 
 import pytest
 from tests.cli.conftest import Wattloom
@@ -8,6 +10,7 @@ from tests.cli.conftest import Wattloom
 from wattloom.cli.figures import joules, seconds_with
 from wattloom.cli.why import WORDS
 from wattloom.cluster.reasons import Reason
+from wattloom.journal.questions import TaskInfo
 
 
 def test_compare_sorts_by_energy_and_marks_the_best(scenario: Path, wattloom: Wattloom) -> None:
@@ -130,3 +133,49 @@ def test_a_spread_has_the_unit_of_its_figure_and_is_never_shown_as_nothing() -> 
     assert joules(1.37, None) == "1.37 J"
     assert seconds_with(0.0744, 0.0762) == "74.4 ± 76.2 ms"
     assert seconds_with(1.5, 1e-5) == "1.50 s ± 10.0 µs"
+
+
+def test_tasks_that_are_not_listed_are_counted(log: Path, wattloom: Wattloom) -> None:
+    assert wattloom("tasks", "--journal", log).stdout.endswith("... and 40 more: --limit N lists the newest N.\n")
+    assert "more" not in wattloom("tasks", "--journal", log, "--limit", 60).stdout
+    assert len(json.loads(wattloom("tasks", "--journal", log, "--json").stdout)) == 20
+
+
+def ran(journal: str, message: str, function: str = "first.work") -> TaskInfo:
+    times = {"submitted": time(), "started": None, "ended": None, "seconds": 0.25}
+    energy = {"joules": 1.25, "spread_j": 0.25, "provenance": "estimated"}
+    named = {"task": "1-1", "function": function, "state": "finished", "node": "local-1"}
+    return TaskInfo(run=1, attempts=1, message=message, journal=f"{journal}.journal", **named, **times, **energy)  # type: ignore[arg-type]
+
+
+def columns_of(tasks: list[TaskInfo], columns: int, monkeypatch: pytest.MonkeyPatch, wattloom: Wattloom) -> str:
+    """The heads of the columns, after a look at the width."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("wattloom.journal.questions.tasks", lambda *_, **__: tasks)
+    lines = wattloom("tasks").stdout.splitlines()
+    assert max(map(len, lines)) <= columns
+    return " ".join(line for line in lines[:3])
+
+
+LONG = "ValueError: " + "a long message of many words " * 3
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 120, 160])
+@pytest.mark.parametrize("message", ["", LONG])
+def test_whose_a_task_is_stands_at_every_width(
+    columns: int, message: str, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [ran("first-0a1b2c", message), ran("second-0a1b2c", "")]
+    assert "journ" in columns_of(tasks, columns, monkeypatch, wattloom)  # its last letters may be on the next line
+
+
+@pytest.mark.parametrize(
+    ("columns", "message", "shown"),
+    [(160, LONG, "node submitted journal message"), (80, "", "node submitted"), (80, LONG, "message")],
+)
+def test_columns_of_tasks_are_left_out_only_where_they_do_not_fit(
+    columns: int, message: str, shown: str, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("first-0a1b2c", "second-0a1b2c") if "journal" in shown else ("first-0a1b2c",)
+    head = columns_of([ran(name, message) for name in names], columns, monkeypatch, wattloom)
+    assert all(name in head for name in shown.split())

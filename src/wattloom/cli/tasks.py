@@ -1,8 +1,9 @@
 """`wattloom tasks`: what was run here, the newest first; and `wattloom tasks prune`, which removes old runs."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -18,6 +19,13 @@ STATES: Final = ("waiting", "placed", "running", "finished", "failed", "cancelle
 """As in `journal.listing`, which is loaded only when tasks are listed."""
 STYLES: Final = {"failed": "red", "rejected": "red", "unknown": "yellow", "running": "green"}
 LONGEST_MESSAGE: Final = 100
+COUNTED: Final = 1000
+"""So many tasks beyond those shown are counted: a journal can have millions."""
+COLUMNS: Final = ("task", "function", "state", "node", "submitted", "time", "energy", "journal", "message")
+SPARED: Final = ("node", "submitted")
+"""What is left out where there is no room."""
+BROKEN_LAST: Final = {"function": 10, "journal": 10, "message": 16}
+"""What is broken before figures and names are."""
 
 
 @click.group(invoke_without_command=True, short_help="List what was run here; remove old runs.")
@@ -51,13 +59,15 @@ def tasks(
     from wattloom.cli.printing import print_json
     from wattloom.journal.questions import tasks as listed
 
-    found = listed(journal, states=states, function=function, limit=limit)
+    found = listed(journal, states=states, function=function, limit=limit + COUNTED)
     if journal is None:
         say_unreadable()
     if as_json:
-        print_json([msgspec.to_builtins(task) for task in found])
+        print_json([msgspec.to_builtins(task) for task in found[:limit]])
     elif found:
-        _print(found)
+        _print(found[:limit])
+        if len(found) > limit:
+            say(_left_out(found, limit))
     else:
         say(_nothing(bool(states or function or journal)))
 
@@ -120,35 +130,77 @@ def prune(
 # -- how tasks look ----------------------------------------------------------------------------------------------------
 
 
+class Shape(NamedTuple):
+    """How much of each task is shown."""
+
+    words: bool
+    """Whether its joules say in a word, not by a sign, what they are."""
+    columns: tuple[str, ...]
+    breaks: Mapping[str, int]
+    """Columns that may be broken over lines, if so much of their width is left."""
+
+
+def _shapes(found: "list[TaskInfo]") -> list[Shape]:
+    """The fullest first. Whose a task is stands in all of them if there are several journals: each has a task 1-1."""
+    unsaid = set() if any(task.message for task in found) else {"message"}
+    unsaid |= set() if len({task.journal for task in found}) > 1 else {"journal"}
+    shapes = [
+        Shape(words, tuple(name for name in COLUMNS if name not in {*unsaid, *left_out}), {"message": 24})
+        for words, left_out in ((True, ()), (False, ()), (False, ("node",)), (False, ("submitted",)), (False, SPARED))
+    ]
+    barest = shapes[-1].columns
+    return [*shapes, Shape(False, barest, BROKEN_LAST), Shape(False, barest, dict.fromkeys(COLUMNS, 1))]
+
+
 def _print(found: "list[TaskInfo]") -> None:
     """With as much of each task as the terminal is wide; what its joules are is said at every width."""
     from wattloom.cli.figures import legend
-    from wattloom.cli.printing import console, fullest
+    from wattloom.cli.printing import console, fits
 
     out = console()
-    several = len({task.journal for task in found}) > 1
-    widths = [_table(found, *columns) for columns in ((True, True, several), (False, True, several), (False,) * 3)]
-    at = fullest(widths, out)
-    out.print(widths[at])
-    if at > 0:
+    shapes = _shapes(found)
+    shape = next((each for each in shapes if fits(_table(found, each, broken=True), out)), shapes[-1])
+    out.print(_table(found, shape))
+    if not shape.words:
         out.print(legend(task.provenance for task in found), style="dim")
 
 
-def _table(found: "list[TaskInfo]", whole: bool, times: bool, journals: bool) -> "Table":
-    from wattloom.cli.figures import joules, marked, seconds
+def _table(found: "list[TaskInfo]", shape: Shape, *, broken: bool = False) -> "Table":
+    """`broken`: as narrow as what may be broken can become."""
     from wattloom.cli.printing import cell, table
 
-    names = {"task": True, "function": True, "state": True, "node": whole, "submitted": times, "time": True}
-    names |= {"energy": True, "journal": journals, "message": any(task.message for task in found)}
-    made = table(*(name for name, shown in names.items() if shown), numbers=("time", "energy"))
+    made = table(*shape.columns, numbers=("time", "energy"))
+    for name, column in zip(shape.columns, made.columns, strict=True):
+        column.no_wrap = name not in shape.breaks
     for task in found:
-        energy = joules(task.joules, task.spread_j, task.provenance if whole else "")
-        energy = energy if whole else marked(energy, task.provenance)
-        cells = (task.task, task.function, task.state, task.node, when(task.submitted, task.run))
-        more = (seconds(task.seconds), energy, Path(task.journal).stem, _short(task.message))
-        shown = [cell for cell, wanted in zip((*cells, *more), names.values(), strict=True) if wanted]
-        made.add_row(*map(cell, shown), style=STYLES.get(task.state))
+        cells = _cells(task, shape.words)
+        cut = shape.breaks if broken else {}
+        made.add_row(*(cell(cells[name][: cut.get(name)]) for name in shape.columns), style=STYLES.get(task.state))
     return made
+
+
+def _cells(task: "TaskInfo", words: bool) -> dict[str, str]:
+    from wattloom.cli.figures import joules, marked, seconds
+
+    energy = joules(task.joules, task.spread_j, task.provenance if words else "")
+    return {
+        "task": task.task,
+        "function": task.function,
+        "state": task.state,
+        "node": task.node,
+        "submitted": when(task.submitted, task.run),
+        "time": seconds(task.seconds),
+        "energy": energy if words else marked(energy, task.provenance),
+        "journal": Path(task.journal).stem,
+        "message": _short(task.message),
+    }
+
+
+def _left_out(found: "list[TaskInfo]", limit: int) -> str:
+    """What is said of tasks that are not shown; `found` are all, or as many as were asked for."""
+    more = len(found) - limit
+    number = f"over {COUNTED - 1:,}" if more >= COUNTED else f"{more:,}"
+    return f"... and {number} more: --limit N lists the newest N."
 
 
 def when(submitted: float, run: int) -> str:

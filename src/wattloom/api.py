@@ -202,14 +202,16 @@ def replay(
 ) -> Replay:
     """What a log cost, and, with a policy, what the same work would have cost under it. Without a log: the last run on
     this machine. Where the log names a file of Python as its policy, that is run only if it is trusted; not trusted,
-    and with another policy given, nobody looks whether it would decide the same again."""
+    and with another policy given, nobody looks whether it would decide the same again. What really ran is compared by
+    its simulation (`reference`), not by its times."""
     path = last_run() if log is None else _log_named(log)
     recorded = None if policy is not None and _is_foreign(path, trust_policy) else _recorded_policy(path, trust_policy)
     if policy is None:
         return replaying.replay(path, recorded, None, progress)
     spec, ready = _policy(policy)
     with blamed_on(ready, spec):
-        found = replaying.replay(path, recorded, ready, progress)
+        anew = None if recorded is None else _recorded_policy(path, trust_policy)
+        found = replaying.replay(path, recorded, ready, progress, anew=anew)
     assert found.counterfactual is not None
     renamed = msgspec.structs.replace(found.counterfactual, policy=spec, seed=found.recorded.seed)
     return msgspec.structs.replace(found, counterfactual=renamed)

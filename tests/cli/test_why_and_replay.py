@@ -90,6 +90,38 @@ def test_the_energy_of_other_work_is_not_shown_beside_that_of_what_was_done(tmp_
     assert rows == {"as": ["fifo", "<0.001"], "would": ["pack", "-"]}
 
 
+def one_call(backend: Harness) -> Harness:
+    """On the only node; it took five seconds to start up."""
+    backend.node("a", cpu=1.0)
+    backend.submit("t")
+    backend.pass_time(5.0)
+    backend.start("t")
+    backend.pass_time(1.0)
+    backend.finish("t", 1.0)
+    return backend
+
+
+@pytest.mark.parametrize("policy", ["fifo", "round-robin"])
+def test_no_policy_is_said_to_save_on_a_call_that_has_one_place_to_go(
+    policy: str, tmp_path: Path, wattloom: Wattloom
+) -> None:
+    path = written(tmp_path / "run.log", one_call(Harness(load_policy("fifo"))))
+    shown = wattloom("replay", path, "--policy", policy).stdout
+    assert f"Under {policy} the same work would have cost as much energy as under fifo, both simulated." in shown
+    rows = [row.strip().split("  ")[0] for row in shown.splitlines() if " fifo " in row or f" {policy} " in row]
+    assert rows[:3] == ["as it ran", "the same, simulated", "would have been"]
+
+
+def test_what_really_ran_is_not_compared_where_its_policy_is_a_file_nobody_trusts(
+    tmp_path: Path, wattloom: Wattloom
+) -> None:
+    path = written(tmp_path / "run.log", one_call(Harness(load_policy("fifo"))))
+    path.write_bytes(path.read_bytes().replace(b'"policy":"fifo"', b'"policy":"mine.py:Mine"', 1))
+    shown = wattloom("replay", path, "--policy", "pack").stdout
+    assert "What really ran is not compared with a simulation, so no saving is given." in shown
+    assert "less energy" not in shown
+
+
 @pytest.mark.parametrize("words", [("replay", "run.log"), ("why", "t", "--log", "run.log")])
 def test_a_log_that_names_an_unknown_node_is_refused_with_the_line(
     words: tuple[str, ...], tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch

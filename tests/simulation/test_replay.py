@@ -23,7 +23,7 @@ from wattloom.simulation.scenario import load_scenario, parse
 from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import Trial
 from wattloom.testing import builders
-from wattloom.testing.builders import ARM, LINEAR, SLEEPER, requirements
+from wattloom.testing.builders import ARM, CONCAVE, LINEAR, SLEEPER, requirements
 from wattloom.testing.harness import Harness
 from wattloom.testing.odd_policies import Scripted
 from wattloom.testing.recording import Backend
@@ -195,6 +195,51 @@ def test_under_its_own_policy_it_would_have_been_as_it_was(name: str, tmp_path: 
     assert found.counterfactual.makespan_s == pytest.approx(found.recorded.makespan_s)
     assert found.counterfactual.slowdown.p95 == pytest.approx(found.recorded.slowdown.p95)
     assert found.saving == pytest.approx(0.0, abs=1e-6)
+
+
+def really_ran(spec: str, log: Path) -> Path:
+    """A log of real work: two calls of a second each, each of which started up for five."""
+    b = Backend(load_policy(spec))
+    b.node("a", LINEAR, cpu=1.0).node("b", CONCAVE, cpu=1.0)
+    for task in ("t", "u"):
+        b.submit(task)
+        b.after(5.0).start(task)
+        b.after(1.0).finish(task, 1.0)
+    return b.write(log, spec)
+
+
+@pytest.mark.parametrize("spec", ["fifo", "round-robin", "random", "least-joules", "spread"])
+def test_what_really_ran_would_have_cost_the_same_under_its_own_policy(spec: str, log: Path) -> None:
+    found = wattloom.replay(really_ran(spec, log), spec)
+    assert found.reference is not None
+    assert found.counterfactual is not None
+    assert found.saving == 0.0
+    assert (found.reference.policy, found.reference.digest) == (spec, found.counterfactual.digest)
+    assert found.reference.makespan_s < found.recorded.makespan_s == 12.0
+
+
+def test_what_really_ran_is_compared_simulation_with_simulation(log: Path) -> None:
+    found = wattloom.replay(really_ran("fifo", log), "least-joules")
+    assert found.reference is not None
+    assert found.counterfactual is not None
+    before, after = found.reference.energy.total, found.counterfactual.energy.total
+    assert found.saving == pytest.approx((before - after) / before)
+    assert found.to_json()["reference"]["policy"] == "fifo"
+    assert any("times are real" in each for each in found.assumptions)
+
+
+def test_the_log_of_a_simulation_is_its_own_reference(tmp_path: Path) -> None:
+    make, spec = RUNS[next(iter(RUNS))]
+    logged(tmp_path / "run.log", make(), spec)
+    found = replay(tmp_path / "run.log", load_policy(spec), load_policy("fifo"), anew=load_policy(spec))
+    assert found.reference is found.recorded
+    assert "reference" not in found.to_json()
+
+
+def test_what_really_ran_has_no_saving_where_its_policy_is_not_asked(log: Path) -> None:
+    found = replay(really_ran("fifo", log), None, load_policy("pack"))
+    assert (found.reference, found.saving) == (None, None)
+    assert found.to_json()["reference"] is None
 
 
 def test_energy_and_utilisation_count_as_long_as_nodes_still_change(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from wattloom.simulation.replay import Replay
     from wattloom.simulation.result import Result
 
+TOO_LITTLE = 0.0005
+"""A saving that would be printed as 0.0%."""
+
 
 @click.command(short_help="Say what a log cost, and what it would have cost under another policy.")
 @click.argument("log", type=LOG_FILE, required=False)
@@ -26,7 +29,8 @@ def replay(log: Path | None, policy: str | None, trust_policy: bool, as_json: bo
     LOG is a log, or a journal (its last run; `work.journal#3` is run 3). Left out: the last run on this machine.
 
     With --policy, the same tasks meet the same cluster under another policy. What the log does not say has to be
-    assumed; every assumption is printed.
+    assumed; every assumption is printed. Of a run that was not a simulation, the same work is simulated under its own
+    policy too, and the two simulations are compared.
 
     A log that was decided by a file of Python (`mine.py:Mine`) is replayed with --trust-policy, which runs that file;
     with --policy alone it is costed without, and nobody looks whether it would decide the same again.
@@ -56,6 +60,8 @@ def _print(found: "Replay") -> None:
     numbers = ("energy Wh", "makespan s", "wait p95 s", "slowdown p95", "finished")
     shown = table("", "policy", *numbers, title=literal(f"{found.recorded.scenario}, replayed"), numbers=numbers)
     shown.add_row("as it ran", *map(cell, _cells(found.recorded)))
+    if found.reference is not None and not found.is_of_a_simulation:
+        shown.add_row("the same, simulated", *map(cell, _cells(found.reference, comparable=found.saving is not None)))
     if found.counterfactual is not None:
         cells = _cells(found.counterfactual, comparable=found.saving is not None)
         shown.add_row("would have been", *map(cell, cells))
@@ -91,9 +97,17 @@ def _sentence(found: "Replay", other: "Result") -> str:
     recorded, saving = found.recorded, found.saving
     if saving is not None:
         less = "less" if saving >= 0.0 else "more"
-        return f"Under {other.policy} the same work would have cost {abs(saving):.1%} {less} energy."
+        much = f"{abs(saving):.1%} {less} energy"
+        if not found.is_of_a_simulation:
+            same = abs(saving) < TOO_LITTLE
+            much = f"{'as much energy as' if same else much + ' than'} under {recorded.policy}, both simulated"
+        return f"Under {other.policy} the same work would have cost {much}."
     if recorded.tasks.submitted == 0:
         return "There are no tasks in the log, so no saving is given."
+    if found.reference is None:
+        return "What really ran is not compared with a simulation, so no saving is given."
     if recorded.tasks.finished != other.tasks.finished:
         return f"{other.policy} would not have finished the same number of tasks, so no saving is given."
+    if recorded.tasks.finished != found.reference.tasks.finished:
+        return f"Simulated, {recorded.policy} does not finish the same number of tasks, so no saving is given."
     return "What the recorded run drew is unknown, so no saving is given."

@@ -2,7 +2,8 @@
 
 Owns the two results of a log. The first folds the recorded events into a fresh engine, compares what it decides with
 what was decided, and takes the joules from the recorded times. The other turns the log into a trial and simulates it;
-whatever the log does not say is assumed, and every assumption is named. Times count from the log's first event.
+whatever the log does not say is assumed, and every assumption is named. A run that was not a simulation is simulated
+under its own policy too: only simulations are compared. Times count from the log's first event.
 """
 
 import gc
@@ -25,6 +26,11 @@ from wattloom.simulation.loop import Simulation
 from wattloom.simulation.physics import Physics, energy_of, threads_of
 from wattloom.simulation.recorded import Recorded
 from wattloom.simulation.result import Quantiles, Result, TaskCounts, uncounted
+from wattloom.simulation.side_by_side import blamed_on
+from wattloom.simulation.trial import Trial
+
+SIMULATION: Final = "simulation"
+"""The backend of a log that is on a simulation's terms already."""
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -38,34 +44,52 @@ class Replay(msgspec.Struct, frozen=True):
     """Whether the recorded events lead to the recorded decisions again. None: the policy was not asked."""
     assumptions: list[str]
     """What the log does not say and was assumed."""
+    reference: Result | None = None
+    """What the saving is against: the recorded run if it was a simulation, else the same work simulated under the
+    recorded policy. None: there is no other policy, or the recorded one was not asked."""
+
+    @property
+    def is_of_a_simulation(self) -> bool:
+        """Whether the recorded run itself is what the other policy is compared with."""
+        return self.reference is self.recorded
 
     @property
     def saving(self) -> float | None:
         """Share of the energy saved, only where the same number of tasks was finished and something was drawn."""
-        if self.counterfactual is None:
+        if self.counterfactual is None or self.reference is None:
             return None
-        before, after = self.recorded.energy.total, self.counterfactual.energy.total
-        comparable = self.recorded.tasks.finished == self.counterfactual.tasks.finished
-        return (before - after) / before if comparable and before > 0.0 else None
+        before, after = self.reference.energy.total, self.counterfactual.energy.total
+        finished = {each.tasks.finished for each in (self.recorded, self.reference, self.counterfactual)}
+        return (before - after) / before if len(finished) == 1 and before > 0.0 else None
 
     def to_json(self) -> dict[str, Any]:
-        """As `--json` prints it."""
+        """As `--json` prints it: the reference where it is not the recorded run itself."""
+        apart = self.counterfactual is not None and not self.is_of_a_simulation
+        reference = None if self.reference is None else self.reference.to_json()
         return {
             "recorded": self.recorded.to_json(),
             "counterfactual": None if self.counterfactual is None else self.counterfactual.to_json(),
             "same_decisions": self.same_decisions,
             "saving": self.saving,
             "assumptions": self.assumptions,
-        }
+        } | ({"reference": reference} if apart else {})
 
 
 def replay(
-    path: Path, recorded_policy: Policy | None, policy: Policy | None = None, progress: Progress | None = None
+    path: Path,
+    recorded_policy: Policy | None,
+    policy: Policy | None = None,
+    progress: Progress | None = None,
+    *,
+    anew: Policy | None = None,
 ) -> Replay:
     """Fold a log and, if another policy is given, simulate the same work under it. Without the recorded one nobody
-    looks whether it would decide the same again."""
+    looks whether it would decide the same again. `anew` is the recorded one once more, which has not been asked yet:
+    what really ran is simulated under it, for comparison."""
     log = Log(path)
-    both = None if progress is None else _Both(progress, tasks_in(log), 1 if policy is None else 2)
+    simulated = log.header.backend == SIMULATION
+    passes = 1 + (policy is not None) + (policy is not None and not simulated and anew is not None)
+    both = None if progress is None else _Both(progress, tasks_in(log), passes)
     as_run = _AsRun(log, recorded_policy, both)
     with no_garbage_collection():
         as_run.fold()
@@ -73,10 +97,28 @@ def replay(
     if policy is None:
         return Replay(recorded, None, as_run.same, as_run.assumptions)
     trial = as_run.facts.trial(log.header.scenario or path.name)
-    if both is not None:
-        both.next_pass()
-    counterfactual = Simulation(trial, policy, progress=both).run()
-    return Replay(recorded, counterfactual, as_run.same, [*as_run.assumptions, *trial.assumptions])
+    counterfactual = _simulated(trial, policy, both)
+    reference: Result | None = recorded
+    notes = [*as_run.assumptions, *trial.assumptions]
+    if not simulated:
+        reference = None if anew is None else _simulated_anew(trial, anew, recorded, both)
+        notes.append(
+            "as it ran, times are real, with start-up and waiting; what is compared was simulated without them"
+        )
+    return Replay(recorded, counterfactual, as_run.same, notes, reference)
+
+
+def _simulated(trial: Trial, policy: Policy, passes: "_Both | None") -> Result:
+    if passes is not None:
+        passes.next_pass()
+    return Simulation(trial, policy, progress=passes).run()
+
+
+def _simulated_anew(trial: Trial, policy: Policy, recorded: Result, passes: "_Both | None") -> Result:
+    """Under the recorded policy, which has the name that the log gives it."""
+    with blamed_on(policy, recorded.policy):
+        result = _simulated(trial, policy, passes)
+    return msgspec.structs.replace(result, policy=recorded.policy, seed=recorded.seed)
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def not_run(where: str, what: str, instead: str) -> SettingsError:
     """What such a setting names is code, and somebody else may have written it."""
     return SettingsError(
         where,
-        f"names {what}, and what files of the working folder name is not run by itself: give it by {instead}, or, if "
+        f"names {what}. Nothing that files of the working folder name is run by itself: give it by {instead}, or, if "
         f"you trust all that is in this folder, set {TRUSTED}={shlex.quote(os.path.realpath('.'))}",
     )
 

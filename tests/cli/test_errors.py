@@ -74,6 +74,8 @@ def test_a_wrong_scenario_field_is_named(
 def test_an_unknown_scenario_lists_the_known_ones(wattloom: Wattloom) -> None:
     assert "hsc-cpu" in refused(wattloom, "simulate", "no-such-scenario")
     assert "hsc-cpu" in refused(wattloom, "scenarios", "show", "no-such-scenario")
+    for words in (("compare", "heats-burst"), ("scenarios", "show", "heats-burst")):
+        assert "did you mean `heats-bursts`?" in refused(wattloom, *words)
 
 
 @pytest.mark.parametrize("content", [b"name = [", b"\xff\xfe\x00"])
@@ -160,7 +162,7 @@ def test_a_file_that_is_no_log_is_refused(scenario: Path, wattloom: Wattloom) ->
 
 
 def test_a_task_that_is_not_in_the_log_is_refused(log: Path, wattloom: Wattloom) -> None:
-    assert "t9999" in refused(wattloom, "why", "t9999", "--log", log)
+    assert f"t9999 is not in {log}: it has t1 ... t60" in refused(wattloom, "why", "t9999", "--log", log)
 
 
 def test_a_mistyped_command_gets_a_suggestion(wattloom: Wattloom) -> None:
@@ -208,6 +210,30 @@ def test_no_option_takes_a_number_that_cannot_be_counted_with(
     result = wattloom(*words, value)
     assert result.exit_code == 2, result.output
     assert f"Invalid value for '{words[-1]}'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("kinds", "wanted"),
+    [((click.FloatRange, click.types.FloatParamType), "must be a number, not 'x'"),
+     ((click.IntRange, click.types.IntParamType), "must be a whole number from ")],
+)  # fmt: skip
+def test_every_number_is_asked_for_in_plain_words(
+    kinds: tuple[type[Any], ...], wanted: str, wattloom: Wattloom
+) -> None:
+    for words in number_options(*kinds):
+        assert wanted in wattloom(*words, "x").stderr, words
+
+
+@pytest.mark.parametrize("text", ["[local", "[local]\njurnal = 1", "[local]\nmax_workers = 'many'", "[lokal]\nx = 1"])
+def test_what_is_wrong_in_a_file_of_settings_is_not_said_to_be_in_an_option(
+    text: str, tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wattloom.toml").write_text(text)
+    said = refused(wattloom, "tasks")
+    assert said.startswith("error: wattloom.toml")
+    assert "--help" not in said
+    assert "reference/settings" in said
 
 
 @pytest.mark.parametrize("value", [f"{10**30}", "9" * 5000, f"-{10**30}"])

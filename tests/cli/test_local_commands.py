@@ -119,6 +119,15 @@ def test_a_journal_that_is_not_there_is_an_error(command: str, wattloom: Wattloo
     assert "no-such: there is neither such a file nor such a journal" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["tasks", "functions", "logs"])
+def test_what_is_no_journal_is_said_to_be_none(command: str, tmp_path: Path, wattloom: Wattloom) -> None:
+    assert f"{tmp_path}: is a folder: name a journal in it" in wattloom(command, "--journal", tmp_path).stderr
+    Path("garbage").write_bytes(b"\x00garbage" * 100)
+    done = wattloom(command, "--journal", "garbage")
+    assert done.exit_code == 2
+    assert "garbage: is damaged, or is not a Wattloom log or journal (" in done.stderr
+
+
 def test_a_name_that_several_journals_have_has_to_be_longer(wattloom: Wattloom) -> None:
     Path("other").mkdir()
     play("first", 1)

@@ -90,7 +90,12 @@ def test_the_python_functions_ask_for_trust_too(folder: Path) -> None:
 
 @pytest.mark.parametrize("file", ["wattloom.toml", "pyproject.toml"])
 @pytest.mark.parametrize(
-    ("setting", "said"), [('policy = "notes.py:P"', "a file of Python"), ('journal = "left.journal"', "a journal")]
+    ("setting", "said"),
+    [
+        ('policy = "notes.py:P"', "names a file of Python. Nothing"),
+        ('journal = "left.journal"', "names a journal, which holds calls to be made. Nothing"),
+        ('keys = "left.keys"', "names a file of keys, which holds pickled results. Nothing"),
+    ],
 )
 def test_what_settings_of_the_working_folder_name_is_not_run(folder: Path, file: str, setting: str, said: str) -> None:
     table = "local" if file == "wattloom.toml" else "tool.wattloom.local"

@@ -85,7 +85,7 @@ def killed(script: Script) -> None:
 
 
 def test_calls_that_had_not_begun_are_made_by_the_next_program(
-    script: MakeScript, reopen: Open, tmp_path: Path
+    script: MakeScript, reopen: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     killed(
         script("""
@@ -101,6 +101,8 @@ def test_calls_that_had_not_begun_are_made_by_the_next_program(
     )
     with reopen(1) as executor:
         assert len(executor.recovered) == 21
+        assert "20 calls that it had accepted are taken up again, and 1 had begun" in caplog.text
+        assert "so its outcome is unknown" in caplog.text
         first, *rest = executor.recovered
         problem = first.exception(timeout=SOON_S)
         assert isinstance(problem, wattloom.OutcomeUnknown)
@@ -111,7 +113,9 @@ def test_calls_that_had_not_begun_are_made_by_the_next_program(
         assert executor.recovered == []
 
 
-def test_an_idempotent_call_that_had_begun_is_made_again(script: MakeScript, reopen: Open, tmp_path: Path) -> None:
+def test_an_idempotent_call_that_had_begun_is_made_again(
+    script: MakeScript, reopen: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     killed(
         script("""
     executor = wattloom.Executor(1, journal="work.journal")
@@ -123,6 +127,7 @@ def test_an_idempotent_call_that_had_begun_is_made_again(script: MakeScript, reo
     """)
     )
     with reopen(1) as executor:
+        assert "1 call that it had accepted is taken up again (executor.recovered)" in caplog.text
         (future,) = executor.recovered
         assert future.result(timeout=SOON_S) == 2
 

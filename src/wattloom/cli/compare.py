@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import NamedPath, as_json, policy_names, scenario_argument
+from wattloom.cli.options import NamedPath, Whole, as_json, policy_names, scenario_argument
 from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(1, 10_000),
+    type=Whole(1, 10_000),
     default=1,
     show_default=True,
     metavar="K",

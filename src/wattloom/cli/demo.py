@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import NamedPath, policy_names, scenario_names
+from wattloom.cli.options import NamedPath, Whole, policy_names, scenario_names
 from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MEANING: Final = (
 )
 @click.option(
     "--calls",
-    type=click.IntRange(2, 1_000_000),
+    type=Whole(2, 1_000_000),
     default=60,
     show_default=True,
     metavar="N",

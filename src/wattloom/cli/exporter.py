@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import LOG_FILE, WATTS, Finite, meter_names
+from wattloom.cli.options import LOG_FILE, WATTS, Finite, Whole, meter_names
 from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--interval", type=Finite(0.1, 3600.0), default=1.0, show_default=True, help="Seconds between looks.")
 @click.option(
     "--processes",
-    type=click.IntRange(0, 1_000_000),
+    type=Whole(0, 1_000_000),
     default=0,
     show_default=True,
     metavar="N",

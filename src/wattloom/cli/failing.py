@@ -25,6 +25,8 @@ TRACEBACK: Final = "WATTLOOM_TRACEBACK"
 REPORT: Final = (
     "`wattloom --traceback ...` shows where; please report it with that, the command and the files it was given"
 )
+SETTINGS: Final = "the documentation's page reference/settings lists all settings and where they may stand"
+"""They stand in files and variables, which the error names: no option is wrong."""
 LONGEST: Final = 300
 WORDS: Final = "wattloom.words"
 """Where the words behind `wattloom` are kept."""
@@ -81,6 +83,10 @@ def defect(problem: Exception) -> int:
 
 
 def _what_to_do(problem: WattloomError) -> str:
+    from wattloom.settings import SettingsError
+
+    if isinstance(problem, SettingsError):
+        return SETTINGS
     return next((words for kind, words in WHAT_TO_DO.items() if isinstance(problem, kind)), "")
 
 

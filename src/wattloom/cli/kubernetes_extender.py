@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
-from wattloom.cli.options import LOG_FILE, WATTS, Finite, policy_names
+from wattloom.cli.options import LOG_FILE, WATTS, Finite, Whole, policy_names
 from wattloom.cli.printing import say
 
 
@@ -46,7 +46,7 @@ from wattloom.cli.printing import say
     show_default=True,
     help="Write wattloom.dev/milliwatts on nodes.",
 )
-@click.option("--weight", type=click.IntRange(1, 100), default=3, show_default=True, help="For --print-config.")
+@click.option("--weight", type=Whole(1, 100), default=3, show_default=True, help="For --print-config.")
 @click.option(
     "--scheduler-kubeconfig", type=LOG_FILE, metavar="F", help="kube-scheduler's own kubeconfig, for --print-config."
 )

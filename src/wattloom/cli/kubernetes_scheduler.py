@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
-from wattloom.cli.options import COUNT, LOG_FILE, SECONDS, Finite, policy_names
+from wattloom.cli.options import COUNT, LOG_FILE, SECONDS, Finite, Whole, policy_names
 
 
 @click.command(short_help="Schedule the pods whose schedulerName is ours.")
@@ -26,7 +26,7 @@ from wattloom.cli.options import COUNT, LOG_FILE, SECONDS, Finite, policy_names
 )
 @click.option(
     "--bind-concurrency",
-    type=click.IntRange(1, 1024),
+    type=Whole(1, 1024),
     default=48,
     show_default=True,
     help="Bindings under way at once.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wattloom.cli.options import LOG_FILE, meter_names
+from wattloom.cli.options import LOG_FILE, Whole, meter_names
 from wattloom.cli.printing import safe_json, say
 from wattloom.cli.run import COMMAND, CommandBehind
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=CommandBehind, short_help="Say how many joules a command takes, with its children.")
-@click.option(
-    "--repeat", "-r", type=click.IntRange(1, 1_000_000), default=1, metavar="N", help="Run it N times, one by one."
-)
+@click.option("--repeat", "-r", type=Whole(1, 1_000_000), default=1, metavar="N", help="Run it N times, one by one.")
 @click.option(
     "--meter",
     shell_complete=meter_names,

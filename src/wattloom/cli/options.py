@@ -18,6 +18,7 @@ from wattloom.cli.printing import cleaned, say
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_COMPLETED: Final = 50
+LONGEST_SHOWN: Final = 60
 SIZES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -87,6 +88,10 @@ class Finite(click.FloatRange):
     """A number that can be counted with: `nan` is within every range, and `inf` in all that have no end."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            float(value)
+        except ValueError:
+            self.fail(f"must be a number, not {_cut(value)}", param, ctx)
         found: float = super().convert(value, param, ctx)
         if not isfinite(found):
             self.fail(f"must be a finite number, not {value}", param, ctx)
@@ -97,7 +102,26 @@ class Finite(click.FloatRange):
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
-COUNT: Final = click.IntRange(1, 1_000_000_000)
+class Whole(click.IntRange):
+    """A whole number within a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            int(value)
+        except ValueError:  # also of thousands of digits
+            self.fail(f"must be a whole number{self._within()}, not {_cut(value)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+    def _within(self) -> str:
+        return f" from {self.min:,} to {self.max:,}" if self.min is not None and self.max is not None else ""
+
+
+def _cut(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}..."
+
+
+COUNT: Final = Whole(1, 1_000_000_000)
 SECONDS: Final = Finite(min=0, max=LONGEST_S)
 WATTS: Final = Finite(min=0, max=1e12)
 

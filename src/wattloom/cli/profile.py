@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import as_json, meter_names
+from wattloom.cli.options import Whole, as_json, meter_names
 from wattloom.cli.printing import say
 from wattloom.cli.profile_options import FILE, how_long, which_file
 
@@ -63,7 +63,7 @@ def profile() -> None:
 @how_long
 @click.option(
     "--attempts",
-    type=click.IntRange(1, 1_000),
+    type=Whole(1, 1_000),
     default=3,
     show_default=True,
     metavar="N",

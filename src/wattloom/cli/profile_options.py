@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from wattloom.cli.options import SECONDS, F, NamedPath
+from wattloom.cli.options import SECONDS, F, NamedPath, Whole
 
 FILE: Final = NamedPath(path_type=Path)
 
@@ -17,7 +17,7 @@ def how_long(command: F) -> F:
     """`--seconds` and `--settle`."""
     seconds = click.option(
         "--seconds",
-        type=click.IntRange(1, 86_400),
+        type=Whole(1, 86_400),
         default=10,
         show_default=True,
         metavar="N",

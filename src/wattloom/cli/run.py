@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wattloom.cli.options import LOG_FILE, Finite, meter_names, policy_names, size
+from wattloom.cli.options import LOG_FILE, Finite, Whole, meter_names, policy_names, size
 from wattloom.cli.printing import safe_json, say, say_json
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ class CommandBehind(click.Command):
 @click.option("--cpu", type=Finite(), metavar="N", help="Cores it keeps busy. Left out: 1.")
 @click.option("--memory", type=size, metavar="SIZE", help="Memory it needs: bytes, or as in 512M, 2G.")
 @click.option("--timeout", type=Finite(), metavar="S", help="End it after so many seconds; the exit code is then 124.")
-@click.option(
-    "--retries", type=click.IntRange(0, 1_000_000), metavar="N", help="Run it again if it fails, so many times."
-)
+@click.option("--retries", type=Whole(0, 1_000_000), metavar="N", help="Run it again if it fails, so many times.")
 @click.option(
     "--idempotent",
     is_flag=True,
@@ -53,7 +51,7 @@ class CommandBehind(click.Command):
     help="It may be run again: after a crash the next `wattloom run` does so.",
 )
 @click.option("--energy-weight", type=Finite(), metavar="W", help="From 0, all for speed, to 1, all for energy.")
-@click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, metavar="N", help="Run it N times, one by one.")
+@click.option("--repeat", type=Whole(1, 1_000_000), default=1, metavar="N", help="Run it N times, one by one.")
 @click.option("--policy", shell_complete=policy_names, metavar="P", help="A policy. Left out: that of the settings.")
 @click.option("--journal", type=LOG_FILE, metavar="F", help="Write it down here. Left out: in the state folder.")
 @click.option(

@@ -35,10 +35,10 @@ def show(name: str) -> None:
       wattloom scenarios show hsc-cpu
     """
     from wattloom.simulation.listing import shown
-    from wattloom.simulation.scenario import builtin_names
+    from wattloom.simulation.scenario import builtin_names, known_instead
 
     if name not in builtin_names():
-        raise ScenarioError(name, f"is not a built-in scenario ({', '.join(builtin_names())})")
+        raise ScenarioError(name, f"is not a built-in scenario{known_instead(name)}")
     say(shown(name), nl=False)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from wattloom.cli.options import LOG_FILE, as_json, policy_names, scenario_argument
+from wattloom.cli.options import LOG_FILE, Whole, as_json, policy_names, scenario_argument
 from wattloom.cli.printing import say
 
 
@@ -20,7 +20,7 @@ from wattloom.cli.printing import say
 )
 @click.option(
     "--seed",
-    type=click.IntRange(-(2**63), 2**63 - 1),
+    type=Whole(-(2**63), 2**63 - 1),
     default=0,
     show_default=True,
     metavar="N",

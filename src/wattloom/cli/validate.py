@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from wattloom.cli.options import Finite, as_json, meter_names
+from wattloom.cli.options import Finite, Whole, as_json, meter_names
 
 BUSY: Final = 0.2
 """Cores that others may use before it is said."""
@@ -40,9 +40,7 @@ def validate() -> None:
     show_default=True,
     help="About how long it may take; each part of it takes a second or more.",
 )
-@click.option(
-    "--rounds", type=click.IntRange(2, 1_000), default=3, show_default=True, help="How often all is repeated."
-)
+@click.option("--rounds", type=Whole(2, 1_000), default=3, show_default=True, help="How often all is repeated.")
 @click.option(
     "--meter",
     shell_complete=meter_names,

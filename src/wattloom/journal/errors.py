@@ -117,9 +117,10 @@ def read_only(path: Path) -> JournalReadOnly:
 
 
 def not_ours(path: Path, problem: NotOurs) -> JournalNotOurs:
+    part = "" if problem.filename == str(path) else f"{problem.filename} "  # its folder, or a file beside it
     return JournalNotOurs(
         path,
-        f"{problem.filename} {problem.strerror}. What stands in a journal is run, so nobody else may write there: mend "
+        f"{part}{problem.strerror}. What stands in a journal is run, so nobody else may write there: mend "
         f"that, or put the journal into a folder of your own (WATTLOOM_LOCAL__JOURNAL=FOLDER/{path.name}; a folder "
         "that is not there is made)",
     )

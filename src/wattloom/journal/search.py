@@ -51,6 +51,8 @@ def wanted(journal: str | Path | None) -> list[Path]:
         return [known[alike[0]].with_name(f"{known[alike[0]].name}{mark}{run}")]
     if alike:
         raise LogError(name, f"several journals begin so: {', '.join(sorted(alike))}")
+    if path.is_dir():
+        raise LogError(str(journal), f"is a folder: name a journal in it, as in {path / 'NAME.journal'}")
     raise LogError(str(journal), f"there is neither such a file nor such a journal in {state_folder()}")
 
 

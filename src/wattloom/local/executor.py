@@ -322,12 +322,15 @@ class Executor(BaseExecutor):
 
 def _say_what_was_left(found: Recovered, journal: Path) -> None:
     unknown = sum(bool(message) and not job.task.idempotent for job, message in found.jobs)
+    whose = "its" if unknown == 1 else "their"
+    again = len(found.jobs) - unknown
     if found.jobs:
         LOG.warning(
-            "an earlier run of %s was cut off: %d calls that it had accepted are taken up again%s (executor.recovered)",
+            "an earlier run of %s was cut off: %d %s taken up again%s (executor.recovered)",
             journal,
-            len(found.jobs) - unknown,
-            f", and {unknown} had begun and may not be run twice, so their outcome is unknown" if unknown else "",
+            again,
+            "call that it had accepted is" if again == 1 else "calls that it had accepted are",
+            f", and {unknown} had begun and may not be run twice, so {whose} outcome is unknown" if unknown else "",
         )
 
 
@@ -400,9 +403,9 @@ def _refuse_code_of_the_folder(settings: Local, policy: bool, journal: bool) -> 
     if policy and is_file(settings.policy) and "policy" in named:
         raise not_run(named["policy"], "a file of Python", "WATTLOOM_LOCAL__POLICY")
     if journal and settings.journal and "journal" in named:
-        raise not_run(named["journal"], "a journal, which holds calls to be made,", "WATTLOOM_LOCAL__JOURNAL")
+        raise not_run(named["journal"], "a journal, which holds calls to be made", "WATTLOOM_LOCAL__JOURNAL")
     if settings.keys and "keys" in named:
-        raise not_run(named["keys"], "a file of keys, which holds pickled results,", "WATTLOOM_LOCAL__KEYS")
+        raise not_run(named["keys"], "a file of keys, which holds pickled results", "WATTLOOM_LOCAL__KEYS")
 
 
 def _journal(given: str | Path, settings: Local) -> Journal:

@@ -135,7 +135,7 @@ class Log:
             header = msgspec.json.decode(first, type=Header)
             return header if version > LAST_FORMER else _as_it_was_meant(header)
         except UNREADABLE as problem:
-            raise LogError(str(self.path), f"is not a Wattloom log: {problem}") from problem
+            raise LogError(str(self.path), f"is damaged, or is not a Wattloom log or journal ({problem})") from problem
 
     def _first_line(self) -> bytes:
         if self._stored is not None:

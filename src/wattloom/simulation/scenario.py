@@ -16,7 +16,7 @@ from wattloom.cluster.catalogue import MachineEntry
 from wattloom.errors import ScenarioError
 from wattloom.files import UNREADABLE, read_text
 from wattloom.simulation.published import Published
-from wattloom.simulation.scenario_problems import in_words
+from wattloom.simulation.scenario_problems import close_to, in_words
 from wattloom.simulation.trial import SchedulerCost
 
 # TOML can write inf and nan; a year of seconds and a terawatt are well below the limit.
@@ -150,6 +150,11 @@ def builtin_names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
+def known_instead(wrong: str) -> str:
+    """Which built-in scenarios there are, as the end of a sentence."""
+    return f" ({', '.join(builtin_names())}){close_to(wrong, builtin_names())}"
+
+
 def text_of(name: str) -> str:
     """A built-in scenario's file."""
     return files("wattloom.simulation").joinpath("scenarios", f"{name}.toml").read_text()
@@ -161,8 +166,7 @@ def load_scenario(name_or_path: str) -> tuple[Scenario, Path]:
         return parse(text_of(name_or_path), name_or_path), Path()
     path = Path(name_or_path)
     if not path.exists():
-        known = ", ".join(builtin_names())
-        raise ScenarioError(name_or_path, f"is neither a file nor a built-in scenario ({known})")
+        raise ScenarioError(name_or_path, f"is neither a file nor a built-in scenario{known_instead(name_or_path)}")
     try:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as problem:

@@ -40,7 +40,7 @@ def _about_a_value(message: str, value: Any, wanted: inspect.Type | None) -> str
         return f"must have {found[1]} entries, not {found[2]}"
     if message.startswith("Invalid enum value") and isinstance(wanted, inspect.LiteralType):
         choices = [str(choice) for choice in wanted.values]
-        return f"must be {_either(choices)}, not {value!r}{_close(str(value), choices)}"
+        return f"must be {_either(choices)}, not {value!r}{close_to(str(value), choices)}"
     if message.startswith("Expected ") and wanted is not None:
         return f"must be {_kind(wanted)}, not {_kind_of_value(value)}"
     return message
@@ -172,9 +172,10 @@ def _kind_of_value(value: Any) -> str:
 def _fields(wrong: str, table: inspect.Type | None) -> str:
     names = [field.encode_name for field in table.fields] if isinstance(table, inspect.StructType) else []
     listed = f" (fields: {', '.join(names)})" if 0 < len(names) <= FEW_FIELDS else ""
-    return _close(wrong, names) + listed
+    return close_to(wrong, names) + listed
 
 
-def _close(wrong: str, names: list[str]) -> str:
+def close_to(wrong: str, names: list[str]) -> str:
+    """The name that may have been meant, as the end of a sentence; empty: none is near."""
     close = get_close_matches(wrong, names, n=1)
     return f"; did you mean `{close[0]}`?" if close else ""

@@ -90,6 +90,9 @@ class _Asked:
         self._explanations: list[Explanation] = []
         self._recorded: list[Told] = []
         self._known: bool = False
+        self._first: str = ""
+        self._last: str = ""
+        """Names of tasks in the log, to say how they look."""
         self._ended: bool = False
         self._node: str = ""
         """Where it is, as recorded."""
@@ -114,7 +117,7 @@ class _Asked:
                 self._ended = self._ended or isinstance(record, Conclude)
         self._close(self._fold.line + 1)
         if not self._known:
-            raise InputError("task", f"{self._task} is not in {self._fold.log.path}")
+            raise InputError("task", f"{self._task} is not in {self._fold.log.path}{self._names()}")
         stands = not self._ended and not self._node
         if stands:
             self._same = self._fold.same
@@ -149,6 +152,8 @@ class _Asked:
         return self._explanations[-1].reason if self._explanations else None
 
     def _event(self, event: ev.AnyEvent) -> None:
+        if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned | ev.TaskFound):
+            self._first, self._last = self._first or event.task.id, event.task.id
         if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
             self._known = self._known or event.task.id == self._task
         elif isinstance(event, ev.TaskFound):
@@ -159,6 +164,11 @@ class _Asked:
             self._ended = self._ended or event.task == self._task
         elif self._left_its_node(event):
             self._node = ""
+
+    def _names(self) -> str:
+        if not self._first:
+            return ", which has no tasks"
+        return f": it has {self._first}" + (f" ... {self._last}" if self._last != self._first else "")
 
     def _was_sent_to(self, node: str) -> bool:
         """Also if it seemed for a while that it had not arrived."""

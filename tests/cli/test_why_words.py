@@ -116,3 +116,18 @@ def test_a_pod_without_its_namespace_gets_a_hint(
     result = wattloom("why", "web-0")
     assert result.exit_code == 2
     assert "a pod is named NAMESPACE/POD, as in `wattloom why default/web-0`" in result.stderr
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 120, 160, 220])
+def test_no_word_is_broken_at_any_width(
+    columns: int, tmp_path: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    h = Harness(load_policy("least-joules")).node("a").node("b", labels={"zone": "b"})
+    h.submit("n/t#1")
+    path = written(tmp_path / "run.log", h)
+    whole = wattloom("why", "n/t", "--log", path).stdout
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = wattloom("why", "n/t", "--log", path).stdout
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "run-time-unknown" in whole, whole
+    assert {word for word in whole.split() if "-" in word.strip("-\u2500")} <= set(shown.split())

@@ -18,9 +18,14 @@ from wattloom.scheduling.explanation import Candidate, Explanation
 from wattloom.scheduling.instructions import Conclude, Place
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from wattloom.simulation.why import Told, Waiting, Why
 
 MOST_SHOWN: Final = 15
+SENTENCES: Final = ("forecast", "verdict")
+"""What of a candidate is no name and no figure."""
 
 NOT_BY_COST: Final = "has room; the policy chose otherwise than by cost"
 NO_COST_EITHER: Final = "has no known cost either; the tie rule decided"
@@ -211,22 +216,56 @@ def _told(told: "Told", since: str) -> str:
 
 
 def _print(explanation: Explanation, most: int, since: str) -> None:
-    from wattloom.cli.printing import cell, console, literal, table
+    from wattloom.cli.printing import console, fits, literal
 
     out = console()
     out.print(literal(_headline(explanation, since)), style="bold")
     cost = f"cost, {explanation.measure}" if explanation.measure else "cost"
-    numbers = ("cores in use", cost)
-    shown = table("nodes", "machine", "state", "cores in use", "forecast", cost, "verdict", numbers=numbers)
-    for candidate in explanation.candidates[:most]:
-        style = "green" if candidate.reason == Reason.TAKEN else None
-        shown.add_row(*map(cell, _cells(candidate)), style=style)
-    out.print(shown)
+    rows = [_cells(candidate, cost) for candidate in explanation.candidates[:most]]
+    longest = max((word for row in rows for head in SENTENCES for word in row[head].split()), key=len, default="")
+    broken = [row | dict.fromkeys(SENTENCES, longest) for row in rows]
+    if not rows or fits(_table(broken, cost), out):
+        out.print(_table(rows, cost))
+    else:
+        _list(rows, cost, out)
     left = len(explanation.candidates) - most
     if left > 0:
         out.print(f"and {plural(left, 'more class', 'more classes')} of candidates: --all shows them.\n", style="dim")
     for note in explanation.notes:
         out.print(literal(f"{note}."), style="dim")
+
+
+def _table(rows: list[dict[str, str]], cost: str) -> "Table":
+    """Only sentences are broken over lines, and if there is room for their longest word, no word is."""
+    from wattloom.cli.printing import cell, table
+
+    heads = ("nodes", "machine", "state", "cores in use", "forecast", cost, "verdict")
+    made = table(*heads, numbers=("cores in use", cost))
+    for head, column in zip(heads, made.columns, strict=True):
+        column.no_wrap = head not in SENTENCES
+    for row in rows:
+        made.add_row(*(cell(row[head]) for head in heads), style=_style(row))
+    return made
+
+
+def _list(rows: list[dict[str, str]], cost: str, out: "Console") -> None:
+    """The same where a table would have to break words."""
+    from rich.padding import Padding
+
+    from wattloom.cli.printing import cell
+
+    out.print()
+    for row in rows:
+        figures = (row["forecast"], f"{cost}: {row[cost]}" if row[cost] else "", row["verdict"])
+        where = f"{row['nodes']}: {row['machine']}, {row['state']}, {row['cores in use']} cores in use"
+        out.print(cell(where), style=_style(row))
+        for line in filter(None, figures):
+            out.print(Padding(cell(line), (0, 0, 0, 4)), style=_style(row))
+    out.print()
+
+
+def _style(row: dict[str, str]) -> str | None:
+    return "green" if row["verdict"] == WORDS[Reason.TAKEN] else None
 
 
 def _headline(explanation: Explanation, since: str) -> str:
@@ -238,16 +277,16 @@ def _headline(explanation: Explanation, since: str) -> str:
     return f"{when} {explanation.policy} sent {task} to {explanation.node}{again}."
 
 
-def _cells(candidate: Candidate) -> list[str]:
-    return [
-        candidate.first if candidate.nodes == 1 else f"{candidate.first} and {candidate.nodes - 1:,} alike",
-        candidate.machine,
-        candidate.mode,
-        f"{candidate.cores_in_use:g} of {candidate.cores:g}",
-        _forecast(candidate),
-        "" if candidate.cost is None else figure(candidate.cost),
-        _verdict(candidate),
-    ]
+def _cells(candidate: Candidate, cost: str) -> dict[str, str]:
+    return {
+        "nodes": candidate.first if candidate.nodes == 1 else f"{candidate.first} and {candidate.nodes - 1:,} alike",
+        "machine": candidate.machine,
+        "state": candidate.mode,
+        "cores in use": f"{candidate.cores_in_use:g} of {candidate.cores:g}",
+        "forecast": _forecast(candidate),
+        cost: "" if candidate.cost is None else figure(candidate.cost),
+        "verdict": _verdict(candidate),
+    }
 
 
 def _verdict(candidate: Candidate) -> str:

@@ -168,7 +168,10 @@ def test_diff_of_estimates_says_so_beside_each_conclusion(tmp_path: Path) -> Non
     assert "neither draws less (estimated)." in wattloom("profile", "diff", a, a).stdout
 
 
-def test_frequencies_left_by_a_killed_run_are_put_back_by_the_next(a: Path, tmp_path: Path) -> None:
+def test_what_was_left_for_another_root_than_the_kernels_is_not_put_back_and_that_is_said(
+    a: Path, tmp_path: Path
+) -> None:
+    """Whoever can write that file must not have others written by it. What is put back: tests of frequencies."""
     governor = tmp_path / "cpu" / "cpufreq" / "policy0" / "scaling_governor"
     governor.parent.mkdir(parents=True)
     governor.write_text("performance\n")
@@ -178,9 +181,9 @@ def test_frequencies_left_by_a_killed_run_are_put_back_by_the_next(a: Path, tmp_
     files = {"cpufreq/policy0/scaling_governor": "powersave"}
     left.write_text(json.dumps({"root": str(tmp_path / "cpu"), "boot_id": boot_id, "files": files}))
     shown = wattloom("profile", "show", a)
-    assert "were put back" in shown.stderr
-    assert governor.read_text().strip() == "powersave"
-    assert not left.exists()
+    assert "frequencies are not put back by it. Remove it" in shown.stderr
+    assert governor.read_text().strip() == "performance"
+    assert left.exists()
 
 
 SCENARIO = """

@@ -8,9 +8,10 @@ back line by line with the time at which it came. Needs qemu-system-x86_64, busy
 
 import gzip
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -18,11 +19,10 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 QEMU: Final = "qemu-system-x86_64"
-MODULES: Final = (
-    *("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci"),
-    *("netfs", "fscache", "9pnet", "9p", "9pnet_virtio"),
-)
-"""In the order in which they need each other."""
+MODULES: Final = ("virtio_pci", "9p", "9pnet_virtio")
+"""What the guest needs of its kernel, beside what these need themselves."""
+DEPENDS: Final = re.compile(rb"\0depends=([^\0]*)\0")
+"""In a module's own words: those that have to be there before it. They change from one kernel to the next."""
 SHARE: Final = "/run/share"
 """Where the shared folder is in the guest: below the one folder of our root that it does not see, but has new."""
 INIT: Final = """#!/bin/sh
@@ -123,12 +123,23 @@ def _first_files(kernels: Path, job: str) -> bytes:
     archive += _entry("bin/busybox", 0o100755, busybox.read_bytes())
     for name in ("sh", "mount", "insmod", "echo", "cat", "mkdir", "poweroff", "chroot"):
         archive += _entry(f"bin/{name}", 0o120777, b"busybox")
-    for name in MODULES:
-        path = next((kernels / "lib" / "modules").rglob(f"{name}.ko"))
-        archive += _entry(f"modules/{name}.ko", 0o100644, path.read_bytes())
-    archive += _entry("init", 0o100755, INIT.format(modules=" ".join(MODULES), share=SHARE).encode())
+    modules = _with_their_needs(kernels, MODULES)
+    for name, content in modules.items():
+        archive += _entry(f"modules/{name}.ko", 0o100644, content)
+    archive += _entry("init", 0o100755, INIT.format(modules=" ".join(modules), share=SHARE).encode())
     archive += _entry("job", 0o100644, job.encode())
     return archive + _entry("TRAILER!!!", 0)
+
+
+def _with_their_needs(kernels: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Modules by name, each after those that it needs."""
+    found: dict[str, bytes] = {}
+    for name in names:
+        content = next((kernels / "lib" / "modules").rglob(f"{name}.ko")).read_bytes()
+        needed = DEPENDS.search(content)
+        before = needed[1].decode().split(",") if needed and needed[1] else []
+        found |= {**_with_their_needs(kernels, before), name: content}
+    return found
 
 
 def _entry(name: str, mode: int, content: bytes = b"") -> bytes:

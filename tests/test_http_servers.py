@@ -7,6 +7,8 @@ import asyncio
 import logging
 import random
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -407,3 +409,26 @@ def test_requests_cut_anywhere_leave_nothing_behind(served: Served) -> None:
             if drawn.random() < 0.5:
                 caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, not a goodbye
     assert ask(served) == 200
+
+
+def test_an_extender_that_ends_as_callers_come_in_ends_at_once() -> None:
+    """Some have been let in and not been heard of yet: nothing of them keeps the event loop from closing."""
+    program = """
+import asyncio, socket
+from wattloom.kubernetes import event_loop, extender_http
+
+async def live(turns):
+    server = extender_http.ExtenderServer("127.0.0.1:0", {})
+    await server.start()
+    callers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await server.stop()
+    return callers
+
+for turns in 4 * (0, 1, 2, 3):
+    for caller in event_loop.run(live(turns)):
+        caller.close()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")

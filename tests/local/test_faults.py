@@ -20,7 +20,7 @@ from tests.local.chaos.processes import within
 import wattloom
 from wattloom.local.errors import CannotSend, ExecutorLost, InitializerFailed, TaskRejected
 
-SOON_S = 10.0
+SOON_S = 30.0
 TIMEOUT_S = 0.3
 
 Make = Callable[..., wattloom.Executor]

@@ -329,7 +329,7 @@ def hang_then_leave(marks: str) -> None:
 
 
 def test_a_crash_after_a_timeout_is_a_crash(executor: wattloom.Executor, tmp_path: Path) -> None:
-    future = executor.submit_with(Options(timeout=1.0, retries=2), hang_then_leave, (str(tmp_path / "marks"),))
+    future = executor.submit_with(Options(timeout=4.0, retries=2), hang_then_leave, (str(tmp_path / "marks"),))
     assert isinstance(future.exception(SOON_S), OutcomeUnknown)
     assert (tmp_path / "marks").read_text() == "xx"
 

@@ -20,7 +20,7 @@ from tests.local.chaos.scripts import Script
 
 import wattloom
 
-SOON_S = 10.0
+SOON_S = 30.0
 
 MakeScript = Callable[..., Script]
 

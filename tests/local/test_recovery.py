@@ -19,7 +19,7 @@ from wattloom.journal.errors import JournalBusy, JournalCorrupt, JournalError
 from wattloom.journal.spool import Spool
 from wattloom.local.errors import ExecutorLost
 
-SOON_S = 10.0
+SOON_S = 30.0
 
 CALLS = """
     import os, sys, time

@@ -18,7 +18,7 @@ BURSTS = 4
 CALLS = 10
 SHORT_RUN = 2000
 """Bytes of log, instead of many millions."""
-SOON_S = 10.0
+SOON_S = 30.0
 
 KILLED_LATER = """
     import os, sys, time

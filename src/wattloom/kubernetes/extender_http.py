@@ -39,6 +39,8 @@ HALF_S: Final = 30.0
 IDLE_S: Final = 900.0
 SWEEP_S: Final = 5.0
 GOODBYE_S: Final = 1.0
+TURN_S: Final = 0.01
+"""In which the event loop gets to what is already there."""
 HEAD: Final = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%b\r\n"
 OK: Final = b"200 OK"
 
@@ -96,13 +98,15 @@ class ExtenderServer:
             self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
+        await asyncio.sleep(TURN_S)  # those who were let in last get here
         for caller in tuple(self.callers):
             caller.end()
         until = monotonic() + GOODBYE_S
         while self.callers and monotonic() < until:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(TURN_S)
         for caller in tuple(self.callers):
             caller.abort()
+        await asyncio.sleep(TURN_S)  # and those who were thrown out are gone
 
     def may(self, authorization: bytes) -> bool:
         """kube-scheduler sends what stands before the @ in urlPrefix, as basic authorization."""

@@ -15,8 +15,8 @@ DEMO = $(BIN)/wattloom demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICI
 
 PYTEST_ARGS ?= -n 3 --dist worksteal
 # What needs neither Go nor programs of the distribution, and is quick: for contributors, while they work.
-QUICK_TESTS ?= tests/cli tests/cluster tests/docs tests/engine tests/policies tests/prediction \
-	tests/simulation tests/workload tests/local/conformance tests/test_settings.py
+QUICK_TESTS ?= tests/cluster tests/docs/test_nav.py tests/docs/test_reference.py tests/engine tests/policies tests/prediction \
+	tests/workload tests/cli/test_errors.py tests/cli/test_tables.py tests/test_settings.py
 # The same wheel and the short tests on every one of these that is installed (by name, or by pyenv).
 OTHER_PYTHONS ?= 3.12 3.13
 OTHER_TESTS ?= tests/engine tests/policies tests/simulation tests/local/conformance

@@ -126,6 +126,8 @@ class Executor(BaseExecutor):
         self._checked: Options = PLAIN
         """The options that were given last, which most calls have in common."""
         self._began: Final = time.monotonic()
+        if initializer is not None:
+            self._functions.sent(initializer)  # by value from now on, if only we have its module
         first = b"" if initializer is None else pack_whole((initializer, initargs))
         _refuse_code_of_the_folder(settings, policy is None, journal is None)
         spec, new_policy = _policy(policy if policy is not None else settings.policy, settings.max_workers)

@@ -9,13 +9,14 @@ BENCH_BIN := $(BENCH_VENV)/bin
 SOURCES := $(shell find src -type f \( -name '*.py' -o -name '*.toml' -o -name '*.json' -o -name py.typed \) 2>/dev/null)
 
 DEMO_SCENARIO ?= mixed-1000
-DEMO_POLICIES ?= fifo,round-robin,random,spread,pack,arch-first,marginal-energy,exec,weighted,least-joules
+# Empty: all of them, each with idle nodes that sleep and without.
+DEMO_POLICIES ?=
 DEMO_REPORT ?= demo-report
-DEMO = $(BIN)/wattloom demo --scenario $(DEMO_SCENARIO) --policies $(DEMO_POLICIES) --report $(DEMO_REPORT)
+DEMO = $(BIN)/wattloom demo --scenario $(DEMO_SCENARIO) $(if $(DEMO_POLICIES),--policies $(DEMO_POLICIES)) --report $(DEMO_REPORT)
 
 PYTEST_ARGS ?= -n 3 --dist worksteal
 # What needs neither Go nor programs of the distribution, and is quick: for contributors, while they work.
-QUICK_TESTS ?= tests/cluster tests/docs/test_nav.py tests/docs/test_reference.py tests/engine tests/policies tests/prediction \
+QUICK_TESTS ?= tests/cluster tests/machines tests/docs/test_nav.py tests/docs/test_reference.py tests/engine tests/policies tests/prediction \
 	tests/workload tests/cli/test_errors.py tests/cli/test_tables.py tests/test_settings.py
 # The same wheel and the short tests on every one of these that is installed (by name, or by pyenv).
 OTHER_PYTHONS ?= 3.12 3.13
@@ -29,6 +30,8 @@ BENCH_KUBERNETES := httptools pyyaml uvloop
 # A folder of data for benchmarks that can use one: make bench BENCH_DATA=/path/to/data
 BENCH_DATA ?=
 BENCH_ARGS ?=
+# Benchmarks that use what the tests are made with (tests/beds) find it from here.
+WITH_BEDS := PYTHONPATH="$(CURDIR)"
 BENCH_OPTIONS = $(if $(BENCH_DATA),--data "$(BENCH_DATA)") $(BENCH_ARGS)
 # Programs that tests start for real, as Debian calls them. Without one its tests are skipped, and say so.
 TEST_PACKAGES := stress-ng prometheus pcp snmp snmpd ipmitool openipmi libopenipmi-dev openssl gcc libc6-dev \
@@ -40,7 +43,7 @@ GUEST := .tools/guest
 KUBERNETES_PROGRAMS := etcd kube-apiserver kube-scheduler kwok kube-controller-manager kubelet
 KUBERNETES_NODE := containerd=containerd runc=runc busybox=busybox-static /usr/lib/cni/bridge=containernetworking-plugins \
 	ip=iproute2 openssl=openssl
-KUBERNETES = $(BIN)/python -m wattloom.testing.kubernetes
+KUBERNETES = $(BIN)/python -m tests.beds.kubernetes
 SIMGRID_HEADER := /usr/include/simgrid/s4u.hpp
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -49,7 +52,7 @@ export PIP_QUIET := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick test-pythons wheels tools guest lint check-compiled bench bench-decisions bench-simulation simgrid docs compiled wheel clean
+.PHONY: help demo test test-quick test-pythons wheels tools guest lint check-compiled bench bench-decisions bench-rules bench-simulation simgrid docs compiled wheel clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,10 +114,13 @@ wheels: dist/.stamp-compiled ## build the compiled wheel for each Python that is
 		WATTLOOM_COMPILE=1 .venv-$$version/bin/pip wheel --no-build-isolation --no-deps --wheel-dir dist . || exit 1; \
 	done; ls dist/wattloom-*-cp*.whl
 
-bench: bench-decisions bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-chaos bench-monitoring bench-disaggregation ## run all benchmarks
+bench: bench-decisions bench-rules bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-chaos bench-monitoring bench-disaggregation ## run all benchmarks
 
 bench-decisions: $(BENCH_VENV)/.stamp-wattloom ## decisions per second
 	$(BENCH_BIN)/python benchmarks/decisions.py $(BENCH_OPTIONS)
+
+bench-rules: $(BENCH_VENV)/.stamp-wattloom ## decisions among thousands of rules between tasks
+	$(BENCH_BIN)/python benchmarks/placement_rules.py $(BENCH_OPTIONS)
 
 bench-simulation: $(BENCH_VENV)/.stamp-wattloom simgrid ## simulated tasks per second, beside SimPy and SimGrid
 	@if [ -e $(SIMGRID_HEADER) ] && command -v g++ >/dev/null; then \
@@ -135,11 +141,11 @@ bench-chaos: $(BENCH_VENV)/.stamp-wattloom ## kill -9 at random moments, a few h
 
 .PHONY: bench-attribution
 bench-attribution: $(BENCH_VENV)/.stamp-wattloom ## how true the joules of single calls are, beside the rules of others
-	$(BENCH_BIN)/python benchmarks/attribution.py $(BENCH_OPTIONS)
+	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/attribution.py $(BENCH_OPTIONS)
 
 .PHONY: bench-parity
 bench-parity: $(BENCH_VENV)/.stamp-wattloom ## what the simulator predicts, beside what happens on this machine
-	$(BENCH_BIN)/python benchmarks/parity.py $(BENCH_OPTIONS)
+	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/parity.py $(BENCH_OPTIONS)
 
 .PHONY: bench-monitoring
 bench-monitoring: $(BENCH_VENV)/.stamp-wattloom ## what a look at 100 to 4,000 processes costs, beside psutil
@@ -147,7 +153,7 @@ bench-monitoring: $(BENCH_VENV)/.stamp-wattloom ## what a look at 100 to 4,000 p
 
 .PHONY: bench-disaggregation
 bench-disaggregation: $(BENCH_VENV)/.stamp-wattloom ## errors of joules per function out of whole-machine power
-	$(BENCH_BIN)/python benchmarks/disaggregation.py $(BENCH_OPTIONS)
+	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/disaggregation.py $(BENCH_OPTIONS)
 
 .PHONY: bench-machine-curves bench-power-model
 bench-machine-curves: $(BENCH_VENV)/.stamp-wattloom ## power curves of machines nobody measured, beside three other ways
@@ -168,10 +174,10 @@ bench-peers: | $(BENCH_BIN)/python
 # The first time it builds Kubernetes with Go; without Go it says how to get it.
 .PHONY: bench-kubernetes
 bench-kubernetes: $(BENCH_VENV)/.stamp-wattloom $(BENCH_VENV)/.stamp-kubernetes ## pods bound per second, beside kube-scheduler
-	$(BENCH_BIN)/python benchmarks/kube_scheduling.py $(BENCH_OPTIONS)
+	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/kube_scheduling.py $(BENCH_OPTIONS)
 
 bench-vms: $(BENCH_VENV)/.stamp-wattloom tools guest ## how late and how right a virtual machine learns its joules
-	$(BENCH_BIN)/python benchmarks/vm_shares.py --kernel $(GUEST) $(BENCH_ARGS)
+	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/vm_shares.py --kernel $(GUEST) $(BENCH_ARGS)
 
 # SYSTEMD_OFFLINE: in a container some packages fail to be configured because systemd does not run.
 tools: ## install the programs that tests start for real (as root on Debian; elsewhere says what is missing)

@@ -14,10 +14,9 @@ import sys
 from typing import Any
 
 from reporting import Goal, finish
-
-from wattloom.testing.rig.conditions import Conditions
-from wattloom.testing.rig.scores import Scores, scores
-from wattloom.testing.rig.trial import Plan, run
+from tests.beds.rig.conditions import Conditions
+from tests.beds.rig.scores import Scores, scores
+from tests.beds.rig.trial import Plan, run
 
 SIZES_S = (0.002, 0.02, 0.2, 2.0)
 WORKERS = (1, 2, 8)

@@ -19,7 +19,7 @@ import numpy as np
 from reporting import Goal, finish
 
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.scheduling import engine as engine_module
 from wattloom.scheduling import events as ev

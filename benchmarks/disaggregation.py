@@ -23,11 +23,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from power_peers import faasmeter, regression, told_the_lag
 from reporting import Goal, finish
+from tests.beds.field_runs import FAMILIES, UNSEEN_FAMILIES, field_run
+from tests.beds.power_traces import PowerTrace, make_trace
 
 from wattloom.disaggregation.activity import Calls
 from wattloom.disaggregation.disaggregate import disaggregate
-from wattloom.testing.field_runs import FAMILIES, UNSEEN_FAMILIES, field_run
-from wattloom.testing.power_traces import PowerTrace, make_trace
 
 FIRST_SEED = 5000
 """Tuning used seeds below 100."""

@@ -16,12 +16,12 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple, Protocol
 
 import yaml
+from tests.beds.kubernetes import ControlPlane, Part
+from tests.beds.kubernetes.applying import apply
+from tests.beds.kubernetes.processes import PartFailed, Process, free_ports
 
-from wattloom.kubernetes.extender_config import scheduler_config
+from wattloom.kubernetes.extender.config import scheduler_config
 from wattloom.kubernetes.manifests import NAMESPACE, manifest
-from wattloom.testing.kubernetes import ControlPlane, Part
-from wattloom.testing.kubernetes.applying import apply
-from wattloom.testing.kubernetes.processes import PartFailed, Process, free_ports
 
 READY_S = 120.0
 CHOSEN = re.compile(r'^wattloom_extender_calls_total\{result="chosen",verb="filter"\} (\S+)', re.M)

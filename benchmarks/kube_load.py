@@ -11,11 +11,11 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 import msgspec
+from tests.beds.kubernetes import Api as PlainApi
+from tests.beds.kubernetes import ApiRefused
 
-from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.kubeconfig import target_of
-from wattloom.testing.kubernetes import Api as PlainApi
-from wattloom.testing.kubernetes import ApiRefused
+from wattloom.kubernetes.client.api import Api
+from wattloom.kubernetes.client.kubeconfig import target_of
 
 CONNECTIONS = 24
 

@@ -6,7 +6,7 @@ Owns the mix. Every pod of it fits: what is measured is scheduling, not waiting.
 from collections.abc import Callable
 from typing import Any
 
-from wattloom.testing.kubernetes import fake_node, fake_pod
+from tests.beds.kubernetes import fake_node, fake_pod
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"

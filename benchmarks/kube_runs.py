@@ -15,10 +15,10 @@ import msgspec
 from kube_contenders import Contender, Cost, cost_of
 from kube_load import Created, create, remove
 from kube_watcher import Seen, Watcher
+from tests.beds.kubernetes import Api, ControlPlane, Part, eventually
+from tests.beds.kubernetes.fleet import add_namespace
 
-from wattloom.kubernetes.profiles import MILLIWATTS
-from wattloom.testing.kubernetes import Api, ControlPlane, Part, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace
+from wattloom.kubernetes.model.profiles import MILLIWATTS
 
 SETTLE_S = 2.0
 QUIET_S = 20.0

@@ -28,11 +28,11 @@ from typing import Any
 from kube_contenders import Contender, Extended, KubeScheduler, Wattloom
 from kube_runs import Bench, Outcome, middle
 from reporting import Goal, finish
+from tests.beds.kubernetes import ControlPlane, Part
+from tests.beds.kubernetes.binaries import binaries
 
 from wattloom.errors import WattloomError
 from wattloom.scheduling import engine
-from wattloom.testing.kubernetes import ControlPlane, Part
-from wattloom.testing.kubernetes.binaries import binaries
 
 FLAGS = {
     Part.API_SERVER: {

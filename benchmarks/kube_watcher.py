@@ -19,11 +19,11 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.errors import Unreachable
-from wattloom.kubernetes.kubeconfig import target_of
-from wattloom.kubernetes.reading import Metadata
-from wattloom.kubernetes.resource import Resource
+from wattloom.kubernetes.client.api import Api
+from wattloom.kubernetes.client.errors import Unreachable
+from wattloom.kubernetes.client.kubeconfig import target_of
+from wattloom.kubernetes.client.reading import Metadata
+from wattloom.kubernetes.client.resource import Resource
 
 SAY_S = 0.2
 WATCH_S = 3600.0

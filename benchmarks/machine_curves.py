@@ -22,8 +22,9 @@ import numpy as np
 from reporting import Goal, finish
 from train_curves import Machines, listed, load, train
 
-from wattloom.cluster.curve_model import CurveModel, curve
-from wattloom.metering.curves import kind_of, relations
+from wattloom.machines.curve_estimate import curve
+from wattloom.machines.curve_model import CurveModel
+from wattloom.machines.processors import kind_of, relations
 
 POINTS: dict[str, tuple[int, ...]] = {"idle, max": (), "idle, 10, 50, max": (1, 5)}
 GOALS = {

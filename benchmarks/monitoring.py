@@ -20,13 +20,13 @@ from typing import Any
 
 from reporting import Goal, finish
 
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.estimate import for_machine
-from wattloom.metering.this_machine import this_machine
+from wattloom.monitoring.accountant import Watch
 from wattloom.monitoring.census import Census
 from wattloom.monitoring.exposition import registry_of, text_of
-from wattloom.monitoring.prominence import Detail, Prominence
-from wattloom.monitoring.watch import Watch
-from wattloom.monitoring.watching import Watcher
+from wattloom.monitoring.sampler import Watcher
+from wattloom.monitoring.top_processes import Detail, Prominence
 
 COUNTS = (100, 1_000, 4_000)
 GOAL_AT = 1_000

@@ -25,11 +25,11 @@ from random import Random
 from typing import Any
 
 from reporting import Goal, finish
+from tests.beds import parity
+from tests.beds.parity import Outcome, Planned, Timed, timed
 
 from wattloom import Executor, VirtualNode, replay
 from wattloom.policies.listing import policies
-from wattloom.testing import parity
-from wattloom.testing.parity import Outcome, Planned, Timed, timed
 
 WITHIN = 0.10
 NOISE, NOISE_TRIES = 0.03, 5

@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.site import Site
+from wattloom.machines.machine import Machine
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.protocol import Ask, Policy, Proposal, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.simulation.loop import Simulation

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from reporting import Goal, finish
 
-from wattloom.cluster.power_from_cpu import PowerFromCpu, blocks
+from wattloom.machines.power_from_cpu import PowerFromCpu, blocks
 
 KEPLER_W = {"SGD": 32.7, "KNN": 20.1}
 GOAL_W = 20.0

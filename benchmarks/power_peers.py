@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.beds.power_traces import PowerTrace
 
 from wattloom.disaggregation.activity import run_seconds
 from wattloom.disaggregation.quadratic import bounded
-from wattloom.testing.power_traces import PowerTrace
 
 Array = NDArray[np.float64]
 

@@ -18,12 +18,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from wattloom.cluster.curve_kernel import Kernel, Matrix, Situations, alike, covariance
-from wattloom.cluster.curve_model import WITHIN_90, CurveModel, Spread, left_over
-from wattloom.cluster.curve_shape import FLOOR, INNER, LOADS, Learned, Points, with_points
-from wattloom.cluster.processors import Known, maker_of, named
+from wattloom.machines.curve_model import FLOOR, INNER, LOADS, WITHIN_90, CurveModel, Kernel, Situation, Spread
+from wattloom.machines.curve_points import Learned, Matrix, Points, alike, covariance, left_over, with_points
+from wattloom.machines.processors import Known, maker_of, named
 
-SHIPPED = Path(__file__).resolve().parents[1] / "src" / "wattloom" / "cluster"
+SHIPPED = Path(__file__).resolve().parents[1] / "src" / "wattloom" / "machines"
 ABOUT = (
     "Gaussian process over the shapes of 745 SPECpower_ssj2008 results to 2021 "
     "(SPEC's and their owners'; collected in green-coding-solutions/spec-power-raw-data, MIT)"
@@ -87,7 +86,7 @@ class Machines:
     years: Matrix
     cores: Matrix
     models: list[str]
-    seen: Situations
+    seen: Situation
     lines: list[str]
     families: list[str]
     makers: list[str]
@@ -128,7 +127,7 @@ def load(data: Path) -> Machines:
             (makers, made),
         )
     ]
-    seen = Situations(np.log(watts[:, 0] / watts[:, -1]), np.log(watts[:, -1]), years, born, *codes)
+    seen = Situation(np.log(watts[:, 0] / watts[:, -1]), np.log(watts[:, -1]), years, born, *codes)
     ids, cpus = [row["result_id"] for row in rows], [row["cpu"] for row in rows]
     cores = np.array([float(row["cores_total"]) for row in rows])
     return Machines(
@@ -169,7 +168,7 @@ def fit(machines: Machines, rows: Matrix, kernel: Kernel) -> Fit:
     return Fit(rows, mean, weights, mean + plain @ weights)
 
 
-def asked_for(machines: Machines, past: Matrix, rows: Matrix, hidden: Sequence[str]) -> Situations:
+def asked_for(machines: Machines, past: Matrix, rows: Matrix, hidden: Sequence[str]) -> Situation:
     """Other machines as the product sees them: the `hidden` facts not told, years not beyond the one after the last."""
     asked, end = machines.seen.of(rows), machines.years[past].max() + 1.0
     born = asked.year if "line" in hidden else asked.generation

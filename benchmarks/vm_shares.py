@@ -17,12 +17,12 @@ from time import monotonic, sleep
 from typing import Any
 
 from reporting import Goal, finish
+from tests.beds.guest import SHARE, Guest, Line, problem
 
 from wattloom.metering.powercap import Powercap
 from wattloom.metering.proc import busy_seconds, process_seconds
 from wattloom.monitoring.sharing_out import share_out_to_guests
 from wattloom.monitoring.snapshot import Snapshot
-from wattloom.testing.guest import SHARE, Guest, Line, problem
 
 IDLE_W, CORE_W = 10.0, 15.0
 WORK_S, REST_S = 10, 6

@@ -13,9 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from queue import Queue
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,14 +25,19 @@ from tests.metering.scripted import Scripted
 from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
-from wattloom.kubernetes import event_loop, extender_http, health
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.extender import http as extender_http
 from wattloom.monitoring import exporter
-from wattloom.monitoring.address import Access, Address
-from wattloom.monitoring.watch import Watch
+from wattloom.monitoring.accountant import Watch
+from wattloom.serving.access import Access
+from wattloom.serving.address import Address
+from wattloom.serving.pages import TEXT, Answered, Asked, Gate, Receive, Scope, Send, reply
+from wattloom.serving.places import Limits
+from wattloom.serving.server import app_server, page_server
 
 TOKEN: Final = "a-token-of-enough-length"
-AUTHORIZATION: Final = f"Authorization: Bearer {TOKEN}"
-PROBE: Final = b"GET /healthz HTTP/1.1\r\n\r\n"
+AUTHORIZATION: Final = f"Host: a\r\nAuthorization: Bearer {TOKEN}"
+PROBE: Final = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 LONG: Final = b"x" * 8_000_000
 PATIENCE_S: Final = 1.0
 """What the servers have here; users' have more."""
@@ -77,43 +84,64 @@ def in_a_loop(make: Callable[[], Any]) -> Iterator[int]:
 
 @contextmanager
 def the_extender(patch: pytest.MonkeyPatch, patience_s: float) -> Iterator[Served]:
-    patch.setattr(extender_http, "HALF_S", patience_s)
-    patch.setattr(extender_http, "SWEEP_S", 0.1)
-    patch.setattr(extender_http, "MOST_CALLERS", 24)
+    limits = msgspec.structs.replace(extender_http.LIMITS, request_s=patience_s, callers=24)
     verbs = {"filter": lambda body, last=False: b"{}", "long": lambda body, last=False: LONG}
     probe = f"POST /filter HTTP/1.1\r\n{AUTHORIZATION}\r\nContent-Length: 2\r\n\r\n{{}}".encode()
-    with in_a_loop(lambda: extender_http.ExtenderServer("127.0.0.1:0", verbs, token=TOKEN)) as port:
+    with in_a_loop(lambda: extender_http.ExtenderServer("127.0.0.1:0", verbs, token=TOKEN, limits=limits)) as port:
         yield Served(port, probe, probe.replace(b"filter", b"long"), 24)
 
 
 @contextmanager
 def the_web_server(patch: pytest.MonkeyPatch, patience_s: float) -> Iterator[Served]:
-    async def page(asked: health.Asked) -> health.Answered:
-        return health.Answered(200, health.TEXT, b"ok\n")
+    async def page(asked: Asked) -> Answered:
+        return Answered(200, TEXT, b"ok\n")
 
-    async def long(asked: health.Asked) -> health.Answered:
-        return health.Answered(200, health.TEXT, LONG)
+    async def long(asked: Asked) -> Answered:
+        return Answered(200, TEXT, LONG)
 
-    patch.setattr(health, "PATIENCE_S", patience_s)
-    patch.setattr(health, "MOST_CALLERS", 24)
-    patch.setattr(health, "MOST_ANSWERED", 16)
-    with in_a_loop(lambda: health.WebServer("127.0.0.1:0", {"/healthz": page}, {"/why": page, "/long": long})) as port:
-        yield Served(port, PROBE, b"GET /long HTTP/1.1\r\n\r\n", 24)
+    pages = {"/why": page, "/long": long}
+    with in_a_loop(lambda: page_server("127.0.0.1:0", {"/healthz": page}, pages, limits=few(patience_s))) as port:
+        yield Served(port, PROBE, b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n", 24)
+
+
+def few(patience_s: float) -> Limits:
+    """What our servers have, made small enough to be reached."""
+    return Limits(request_s=patience_s, idle_s=patience_s, callers=24, answered=16)
 
 
 @contextmanager
-def the_exporter(patch: pytest.MonkeyPatch, patience_s: float) -> Iterator[Served]:
-    patch.setattr(exporter, "PATIENCE_S", patience_s)
-    patch.setattr(exporter, "MOST_CALLERS", 24)
+def the_exporter(patch: pytest.MonkeyPatch, patience_s: float, parser: str = "h11") -> Iterator[Served]:
     patch.setattr(exporter, "PAGE", LONG)
     watch = Watch(ScriptedCensus(), Scripted(), machine(provenance="measured"), node="n1", policy="node", own_pid=99)
     watch.look(time.monotonic())
     access = Access(TOKEN)
-    with exporter.Exporter(watch, Address("127.0.0.1", 0), access=access, interval_s=60) as serving:
+    options: dict[str, Any] = {"access": access, "interval_s": 60, "limits": few(patience_s), "parser": parser}
+    with exporter.Exporter(watch, Address("127.0.0.1", 0), **options) as serving:
         yield Served(serving.address.port, PROBE, f"GET / HTTP/1.1\r\n{AUTHORIZATION}\r\n\r\n".encode(), 24)
 
 
-SERVERS: Final = {"extender": the_extender, "web-server": the_web_server, "exporter": the_exporter}
+@contextmanager
+def an_app(patch: pytest.MonkeyPatch, patience_s: float, parser: str) -> Iterator[Served]:
+    """One that reads what it is sent, as an API does, behind a token."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await reply(send, Answered(200, TEXT, LONG if scope["path"] == "/long" else b"ok\n"))
+
+    limits = few(patience_s)
+    gate = Gate(app, probes={"/healthz", "/filter"}, admits=Access(TOKEN).admits, most=limits.answered)
+    with in_a_loop(lambda: app_server(Address("127.0.0.1", 0), gate, limits=limits, parser=parser)) as port:
+        yield Served(port, PROBE, f"GET /long HTTP/1.1\r\n{AUTHORIZATION}\r\n\r\n".encode(), 24)
+
+
+SERVERS: Final[dict[str, Any]] = {
+    "extender": the_extender,
+    "web-server": the_web_server,
+    "exporter": the_exporter,
+    "app-h11": partial(an_app, parser="h11"),
+    "app-httptools": partial(an_app, parser="httptools"),
+}
 
 
 @pytest.fixture
@@ -196,7 +224,7 @@ def is_left(caller: socket.socket, unsaid: bytes = b"") -> bool:
 # -- slow and silent ---------------------------------------------------------------------------------------------------
 
 HEAD: Final = b"POST /filter HTTP/1.1\r\nHost: a\r\n"
-GET: Final = b"GET /metrics HTTP/1.1\r\n"
+GET: Final = b"GET /metrics HTTP/1.1\r\nHost: a\r\n"
 
 
 @pytest.mark.parametrize(
@@ -326,28 +354,29 @@ def test_nothing_without_end_is_taken(served: Served, said: bytes, unsaid: bytes
 # -- what is no request ------------------------------------------------------------------------------------------------
 
 BAD: Final = {
-    "open-bracket": b"GET http://[ HTTP/1.1\r\n\r\n",
-    "open-bracket-without-scheme": b"GET //[::1 HTTP/1.1\r\n\r\n",
-    "nul": b"GET /why?pod=a/b\0 HTTP/1.1\r\n\r\n",
-    "escaped-nul": b"GET /why?pod=a/b%00 HTTP/1.1\r\n\r\n",
-    "bad-escape": b"GET /why?pod=%zz HTTP/1.1\r\n\r\n",
-    "cut-escape": b"GET /why?pod=a%2 HTTP/1.1\r\n\r\n",
-    "no-utf-8": b"GET /why?pod=%ff%fe HTTP/1.1\r\n\r\n",
-    "bytes": b"GET /\xff\xfe HTTP/1.1\r\n\r\n",
-    "absurd-port": b"GET http://a:99999999999999999999/healthz HTTP/1.1\r\n\r\n",
-    "no-port": b"GET http://a:port/healthz HTTP/1.1\r\n\r\n",
+    "no-host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "open-bracket": b"GET http://[ HTTP/1.1\r\nHost: a\r\n\r\n",
+    "open-bracket-without-scheme": b"GET //[::1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "nul": b"GET /why?pod=a/b\0 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "escaped-nul": b"GET /why?pod=a/b%00 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "bad-escape": b"GET /why?pod=%zz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "cut-escape": b"GET /why?pod=a%2 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "no-utf-8": b"GET /why?pod=%ff%fe HTTP/1.1\r\nHost: a\r\n\r\n",
+    "bytes": b"GET /\xff\xfe HTTP/1.1\r\nHost: a\r\n\r\n",
+    "absurd-port": b"GET http://a:99999999999999999999/healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "no-port": b"GET http://a:port/healthz HTTP/1.1\r\nHost: a\r\n\r\n",
     "no-version": b"GET /healthz\r\n\r\n",
     "absurd-version": b"GET /healthz HTTP/9.9999999999999\r\n\r\n",
-    "no-method": b" /healthz HTTP/1.1\r\n\r\n",
-    "odd-method": b"BREW /healthz HTTP/1.1\r\n\r\n",
-    "connect": b"CONNECT a:1 HTTP/1.1\r\n\r\n",
-    "upgrade": b"GET /healthz HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "no-method": b" /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "odd-method": b"BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "connect": b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "upgrade": b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     "http-2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "header-without-colon": b"GET /healthz HTTP/1.1\r\nnothing\r\n\r\n",
-    "header-with-nul": b"GET /healthz HTTP/1.1\r\nA: \0\r\n\r\n",
-    "authorization-bytes": b"GET /metrics HTTP/1.1\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
-    "accept-bytes": b"GET /metrics HTTP/1.1\r\nAccept: \xff;q=x\r\n\r\n",
+    "header-without-colon": b"GET /healthz HTTP/1.1\r\nHost: a\r\nnothing\r\n\r\n",
+    "header-with-nul": b"GET /healthz HTTP/1.1\r\nHost: a\r\nA: \0\r\n\r\n",
+    "authorization-bytes": b"GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
+    "accept-bytes": b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: \xff;q=x\r\n\r\n",
     "negative-length": HEAD + b"Content-Length: -1\r\n\r\n{}",
     "huge-length": HEAD + b"Content-Length: 99999999999999999999999999999999\r\n\r\n{}",
     "no-length": HEAD + b"Content-Length: many\r\n\r\n{}",
@@ -355,8 +384,8 @@ BAD: Final = {
     "length-and-chunks": HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "bad-chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
     "huge-chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffffffff\r\n",
-    "body-of-a-get": b"GET /healthz HTTP/1.1\r\nContent-Length: 5\r\n\r\nGET /",
-    "pipelined": b"GET /healthz HTTP/1.1\r\n\r\nGET /metrics HTTP/1.1\r\n\r\n" * 50,
+    "body-of-a-get": b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nGET /",
+    "pipelined": b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" * 50,
 }
 
 
@@ -415,7 +444,8 @@ def test_an_extender_that_ends_as_callers_come_in_ends_at_once() -> None:
     """Some have been let in and not been heard of yet: nothing of them keeps the event loop from closing."""
     program = """
 import asyncio, socket
-from wattloom.kubernetes import event_loop, extender_http
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.extender import http as extender_http
 
 async def live(turns):
     server = extender_http.ExtenderServer("127.0.0.1:0", {})

@@ -6,6 +6,8 @@ Owns the public names. They are loaded when first used, so that `import wattloom
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from wattloom import moved
+
 if TYPE_CHECKING:
     from wattloom.api import (
         attribute,
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
         logs,
         machine_curve,
         machine_match,
-        machines,
         measure,
         measure_command,
         meters,
@@ -31,21 +32,23 @@ if TYPE_CHECKING:
     from wattloom.energy.forecast import Unknown
     from wattloom.energy.measured import Energy
     from wattloom.errors import InputError, WattloomError
+    from wattloom.history.explanation import Explanation
+    from wattloom.history.why import Why
     from wattloom.local.decorator import function
     from wattloom.local.errors import OutcomeUnknown, TaskTimeout, WorkerLost
     from wattloom.local.executor import Executor
     from wattloom.local.future import TaskFuture
     from wattloom.local.nodes import VirtualNode
     from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
-    from wattloom.scheduling.explanation import Explanation
     from wattloom.scheduling.lease_terms import LeaseTerms
     from wattloom.simulation.comparison import Comparison
     from wattloom.simulation.replay import Replay
     from wattloom.simulation.result import Result
     from wattloom.simulation.scenario import Scenario
-    from wattloom.simulation.why import Why
 
     __version__: str
+
+moved.remember()
 
 _HOME = {
     "Energy": "wattloom.energy.measured",
@@ -64,7 +67,6 @@ _HOME = {
     "logs": "wattloom.api",
     "machine_curve": "wattloom.api",
     "machine_match": "wattloom.api",
-    "machines": "wattloom.api",
     "measure": "wattloom.api",
     "measure_command": "wattloom.api",
     "meters": "wattloom.api",
@@ -83,13 +85,16 @@ _HOME = {
     "Proposal": "wattloom.policies.protocol",
     "RankingPolicy": "wattloom.policies.protocol",
     "Refusal": "wattloom.policies.protocol",
-    "Explanation": "wattloom.scheduling.explanation",
+    "Explanation": "wattloom.history.explanation",
     "Comparison": "wattloom.simulation.comparison",
     "Replay": "wattloom.simulation.replay",
     "Result": "wattloom.simulation.result",
     "Scenario": "wattloom.simulation.scenario",
-    "Why": "wattloom.simulation.why",
+    "Why": "wattloom.history.why",
 }
+
+_LISTS = ("machines", "policies")
+"""Packages that list what is in them when they are called."""
 
 __all__ = [
     "Comparison",
@@ -143,8 +148,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("wattloom")
-    if name == "policies":  # the package of policies, which lists them when called
-        return import_module("wattloom.policies")
+    if name in _LISTS:
+        return import_module(f"wattloom.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'wattloom' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

@@ -11,41 +11,48 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wattloom.cluster.listing import MachineInfo, machines
 from wattloom.errors import InputError, LogError, ScenarioError
-from wattloom.journal.questions import FunctionInfo, LogInfo, PruneInfo, TaskInfo, functions, logs, prune, tasks
-from wattloom.journal.search import holding, last_run, wanted
+from wattloom.history import why as asking
+from wattloom.history.log import VERSION, Header, Log, split_run
+from wattloom.history.pod_names import task_meant
+from wattloom.history.queries import FunctionInfo, LogInfo, TaskInfo, functions, logs, tasks
+from wattloom.history.search import holding, last_run, wanted
+from wattloom.history.stored_log import is_journal
+from wattloom.history.why import Why
+from wattloom.journal.retention import PruneInfo, prune
+from wattloom.machines.catalogue import MachineInfo
+from wattloom.machines.catalogue import machine_list as machines
+from wattloom.machines.machine import Machine
 from wattloom.metering.choosing import MeterInfo
 from wattloom.metering.protocol import Meter
 from wattloom.monitoring.measuring import Measurement
 from wattloom.monitoring.repeated import Repeated, measure_repeatedly
 from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
-from wattloom.policies.loading import is_file, load_policy, load_recorded
-from wattloom.policies.protocol import Policy
-from wattloom.scheduling.log import VERSION, Header, Log, split_run
-from wattloom.scheduling.stored_log import is_journal
+from wattloom.policies.loading import both_ways, is_file, load_policy, load_recorded, with_sleep
+from wattloom.policies.protocol import Policy, sleeping
+from wattloom.prediction.loading import USUAL as USUAL_PREDICTOR
+from wattloom.prediction.loading import load_predictor
+from wattloom.prediction.protocol import Predictor
+from wattloom.scheduling.instructions import ALL_MOVES
 from wattloom.simulation import replay as replaying
-from wattloom.simulation import why as asking
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.comparison import Comparison, MachineUse, Row, reference_among
 from wattloom.simulation.listing import ScenarioInfo, scenarios
 from wattloom.simulation.log_file import log_writer
 from wattloom.simulation.loop import Simulation
-from wattloom.simulation.pod_names import task_meant
+from wattloom.simulation.parallel_runs import Job, Progress, blamed_on, run_all
 from wattloom.simulation.replay import Replay
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import Scenario, load_scenario
-from wattloom.simulation.setting_up import trial_of
-from wattloom.simulation.side_by_side import Job, Progress, blamed_on, run_all
 from wattloom.simulation.trial import Trial
-from wattloom.simulation.why import Why
 
 if TYPE_CHECKING:
-    from wattloom.cluster.curve_model import Curve
-    from wattloom.cluster.power_from_cpu import FittedCurve
-    from wattloom.cluster.profile_file import CpuProfile
     from wattloom.disaggregation.result import PowerAttribution
     from wattloom.local.leave_one_out import Validation
     from wattloom.local.running import Ran
+    from wattloom.machines.curve_estimate import Curve
+    from wattloom.machines.power_from_cpu import FittedCurve
+    from wattloom.machines.profile_file import CpuProfile
     from wattloom.profiling.profiler import Tell
 
 __all__ = [
@@ -106,21 +113,26 @@ def simulate(
     seed: int = 0,
     log: str | Path | None = None,
     progress: Progress | None = None,
+    *,
+    predictor: str | Predictor = USUAL_PREDICTOR,
+    sleep: bool | None = None,
 ) -> Result:
     """Run a scenario under one policy, in virtual time.
 
-    `scenario` is the name of a built-in one, a path or a Scenario; `policy` is written as on the command line. A log
-    is overwritten; an interrupted run leaves one that can be read. (A ready policy object is logged by its name alone,
-    so a replay of that log makes it anew without options.)
+    `scenario` is the name of a built-in one, a path or a Scenario; `policy` and `predictor` are written as on the
+    command line. `sleep`: whether idle nodes sleep (None: as the policy has it). A log is overwritten; an interrupted
+    run leaves one that can be read. (A ready policy or predictor is logged by its name alone, so a replay of that log
+    makes it anew without options.)
     """
     loaded, folder = _scenario(scenario)
-    spec, ready = _policy(policy)
+    spec, ready = _policy(policy, sleep)
+    foreseen, foresees = _predictor(predictor)
     trial = _trial(scenario, loaded, seed, folder)
+    moves = tuple(sorted(ALL_MOVES))
+    header = Header(VERSION, spec, "simulation", seed, trial.name, predictor=foreseen, moves=moves)
     with ExitStack() as stack, blamed_on(ready, spec):
-        writer = (
-            None if log is None else log_writer(stack, Path(log), Header(VERSION, spec, "simulation", seed, trial.name))
-        )
-        result = Simulation(trial, ready, writer, progress).run()
+        writer = None if log is None else log_writer(stack, Path(log), header)
+        result = Simulation(trial, ready, writer, progress, foresees).run()
     return msgspec.structs.replace(result, policy=spec, seed=seed)
 
 
@@ -132,19 +144,25 @@ def compare(
     *,
     reference: str | None = None,
     processes: int | None = None,
+    sleep: bool | None = None,
 ) -> Comparison:
     """Run several policies on the very same tasks, once for each of the seeds 0, 1, ... `seeds` - 1.
 
-    `policies` is a list, or written in one line with commas; without, all built-in ones. `reference` is the one that
+    `policies` is a list, or written in one line with commas; without, all built-in ones, each with idle nodes that
+    sleep and without, if any node can. `sleep`: one way for all of them. `reference` is the one that
     savings are given against (default: `spread` if it is among them, else the first). `processes`: how many at a time
     (default: as many as pay); results do not depend on it.
     """
     loaded, folder = _scenario(scenario)
+    trials = [_trial(scenario, loaded, 0, folder)]
     wanted = _wanted(policies)
-    specs = [_policy(policy)[0] for policy in wanted]
+    if policies is None and sleep is None and any(Machine(profile).can_sleep for profile in trials[0].machines):
+        wanted = both_ways(builtin_policies())
+    found = [_policy(policy, sleep) for policy in wanted]
+    specs = [spec for spec, _ in found]
     _check_comparison(specs, seeds, reference)
-    trials = [_trial(scenario, loaded, seed, folder) for seed in range(seeds)]
-    ready = [None if isinstance(policy, str) else policy for policy in wanted]
+    trials += [_trial(scenario, loaded, seed, folder) for seed in range(1, seeds)]
+    ready = [None if isinstance(each, str) else policy for each, (_, policy) in zip(wanted, found, strict=True)]
     jobs = [Job(seed, spec, seed, policy) for spec, policy in zip(specs, ready, strict=True) for seed in range(seeds)]
     results = run_all(trials, jobs, progress, processes)
     rows = [Row(spec, results[at * seeds : (at + 1) * seeds]) for at, spec in enumerate(specs)]
@@ -199,19 +217,22 @@ def replay(
     progress: Progress | None = None,
     *,
     trust_policy: bool = False,
+    sleep: bool | None = None,
 ) -> Replay:
     """What a log cost, and, with a policy, what the same work would have cost under it. Without a log: the last run on
     this machine. Where the log names a file of Python as its policy, that is run only if it is trusted; not trusted,
     and with another policy given, nobody looks whether it would decide the same again. What really ran is compared by
     its simulation (`reference`), not by its times."""
+    if policy is None and sleep is not None:
+        raise InputError("sleep", "says how another policy would have done it: name one")
     path = last_run() if log is None else _log_named(log)
     recorded = None if policy is not None and _is_foreign(path, trust_policy) else _recorded_policy(path, trust_policy)
     if policy is None:
-        return replaying.replay(path, recorded, None, progress)
-    spec, ready = _policy(policy)
+        return replaying.replay(path, recorded, None, progress, trusted=trust_policy)
+    spec, ready = _policy(policy, sleep)
     with blamed_on(ready, spec):
         anew = None if recorded is None else _recorded_policy(path, trust_policy)
-        found = replaying.replay(path, recorded, ready, progress, anew=anew)
+        found = replaying.replay(path, recorded, ready, progress, anew=anew, trusted=trust_policy)
     assert found.counterfactual is not None
     renamed = msgspec.structs.replace(found.counterfactual, policy=spec, seed=found.recorded.seed)
     return msgspec.structs.replace(found, counterfactual=renamed)
@@ -227,7 +248,7 @@ def why(
     before it (`LOG.1`) is read. A file of Python that the log names as its policy is run only if it is trusted.
     """
     path, meant = task_meant(_log_with(task, log), task)
-    return asking.why(path, meant, _recorded_policy(path, trust_policy), progress)
+    return asking.why(path, meant, _recorded_policy(path, trust_policy), progress, trusted=trust_policy)
 
 
 def measure(meter: str | Meter = "auto") -> Measurement:
@@ -260,7 +281,7 @@ def attribute(
     `package`: a file of the CPU package's watts or joules, beside the wall's. `node`: only calls on this node.
     `every_s`: `over_time`, too, in windows of so many seconds, each from what the meter had said until then.
     """
-    from wattloom.attribution.recorded import recorded_power, recorded_runs
+    from wattloom.attribution.power_files import recorded_power, recorded_runs
     from wattloom.attribution.whole_machine import attribute_power
     from wattloom.disaggregation.disaggregate import Wanted
     from wattloom.disaggregation.result import way_of_counting
@@ -282,8 +303,8 @@ def validate_attribution(
 ) -> "Validation":
     """How far the joules of calls are from what the meter sees when one function is left out of a mix. Functions are
     called without arguments, and given as `module:name` or themselves; none: four small ones of different kinds."""
+    from wattloom.local.import_path import import_also_from, named_function
     from wattloom.local.leave_one_out import validate_attribution as validate
-    from wattloom.local.named import import_also_from, named_function
     from wattloom.local.sample_work import FUNCTIONS
 
     import_also_from(os.getcwd())
@@ -321,8 +342,8 @@ def profile_cpu(
 
 def meters() -> list[MeterInfo]:
     """Every installed meter, and whether it works here."""
+    from wattloom.machines.this_machine import this_machine
     from wattloom.metering.choosing import meters as installed
-    from wattloom.metering.this_machine import this_machine
 
     return installed(this_machine())
 
@@ -340,7 +361,7 @@ def machine_curve(
 
     `points`: watts known at loads in percent. Without `idle` or `full` the processor's published results are asked.
     """
-    from wattloom.cluster.curve_model import curve
+    from wattloom.machines.curve_estimate import curve
 
     pairs = list(points.items() if isinstance(points, Mapping) else points)
     if len({load for load, _ in pairs}) < len(pairs):
@@ -350,9 +371,8 @@ def machine_curve(
 
 def machine_curve_from_samples(samples: str | Path) -> "FittedCurve":
     """A curve over cores in use, learned from a file of `time_s,cpu_cores,watts`."""
-    from wattloom.cluster.power_from_cpu import fit_curve
-    from wattloom.cluster.power_samples import read_samples
     from wattloom.files import read_text
+    from wattloom.machines.power_from_cpu import fit_curve, read_samples
 
     try:
         text = read_text(Path(samples))
@@ -368,8 +388,8 @@ def machine_curve_from_samples(samples: str | Path) -> "FittedCurve":
 
 def machine_match() -> MachineMatch:
     """What this machine's power curve comes from as long as nobody has measured it."""
-    from wattloom.metering.curves import curve_error, match_of
-    from wattloom.metering.this_machine import this_identity, this_machine
+    from wattloom.machines.curves import curve_error, match_of
+    from wattloom.machines.this_machine import this_identity, this_machine
 
     profile = this_machine()
     found = match_of(profile)
@@ -412,9 +432,12 @@ def _wanted(given: str | Sequence[str | Policy] | None) -> Sequence[str | Policy
     return separate(given) if isinstance(given, str) else given
 
 
-def _policy(given: str | Policy) -> tuple[str, Policy]:
-    """How it is written, and the policy."""
-    return (given, load_policy(given)) if isinstance(given, str) else (given.name, given)
+def _policy(given: str | Policy, sleep: bool | None = None) -> tuple[str, Policy]:
+    """How it is written, and the policy; with sleep or without, if that was said and is not written."""
+    if isinstance(given, str):
+        spec = with_sleep(given, sleep)
+        return spec, load_policy(spec)
+    return with_sleep(given.name, sleep), given if sleep is None else sleeping(given, sleep)
 
 
 def _log_with(task: str, log: str | Path | None) -> Path:
@@ -432,6 +455,11 @@ def _log_named(log: str | Path) -> Path:
         return wanted(log)[0]
     except LogError:
         return Path(log)
+
+
+def _predictor(given: str | Predictor) -> tuple[str, Predictor]:
+    """The same of a predictor."""
+    return (given, load_predictor(given)) if isinstance(given, str) else (given.name, given)
 
 
 def _recorded_policy(path: Path, trusted: bool) -> Policy:

@@ -31,6 +31,8 @@ MOST_FIGURE: Final = 1e300
 """Of a number before it is known what it counts: JSON may write one with more digits than any float has."""
 MOST_RULES: Final = 1_000
 """About where one task may go, all kinds together: work per task is bounded by it."""
+MOST_POINTS: Final = 100_000
+"""Of one signal's forecast."""
 MOST_SIZE_CLASS: Final = 1_000
 """Four classes to a doubling: far more bytes than there are."""
 

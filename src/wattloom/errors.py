@@ -4,13 +4,14 @@ WattloomError
 ├── InputError            what the caller gave is wrong: names the field; exit code 2
 │   ├── ScenarioError     a scenario file
 │   ├── PolicyError       a policy's name, file or option
+│   ├── PredictorError    the same of a predictor
 │   ├── LogError          a log that cannot be read or replayed
 │   └── SettingsError     a setting (wattloom.settings)
 ├── JournalError          a journal that is busy, full, read-only, damaged, too new (wattloom.journal.errors)
 ├── TaskError             a call that did not come back: OutcomeUnknown, WorkerLost, TaskTimeout, TaskRejected,
 │                         CannotSend (wattloom.local.errors)
 ├── ExecutorLost          an executor that cannot go on; InitializerFailed (wattloom.local.errors)
-├── ApiError              a Kubernetes API server did not give what was asked for (wattloom.kubernetes.errors)
+├── ApiError              a Kubernetes API server did not give what was asked for (wattloom.kubernetes.client.errors)
 ├── EventRefused          the engine was told something impossible; nothing changed
 ├── MissingExtra          an optional dependency is not installed; says what to install
 └── InvariantBroken       a defect of ours: the engine's state contradicts itself
@@ -40,6 +41,10 @@ class ScenarioError(InputError):
 
 class PolicyError(InputError):
     """A policy's name, file or option is wrong."""
+
+
+class PredictorError(InputError):
+    """A predictor's name, file or option is wrong."""
 
 
 class LogError(InputError):

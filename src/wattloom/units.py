@@ -12,6 +12,7 @@ Watts = NewType("Watts", float)
 Joules = NewType("Joules", float)
 
 MILLI = 1000
+MEGA = 1e6
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 JOULES_PER_WATT_HOUR = 3600.0

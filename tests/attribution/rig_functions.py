@@ -1,6 +1,6 @@
 """Functions without arguments for runs on the rig."""
 
-from wattloom.testing.rig.functions import Burnt, blazing, frugal, plain
+from tests.beds.rig.functions import Burnt, blazing, frugal, plain
 
 
 def long_frugal() -> Burnt:

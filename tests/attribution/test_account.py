@@ -4,13 +4,14 @@ import pytest
 from tests.metering.scripted import Scripted
 from tests.metering.trees import ProcTree, RaplTree, machine
 
-from wattloom.attribution.account import MOST_WAITING_S, Account
-from wattloom.attribution.sharing import GRAIN_J
+from wattloom.attribution.account import Account
 from wattloom.attribution.usage import Usage
 from wattloom.attribution.worker import Worker
 from wattloom.energy.forecast import Unknown
+from wattloom.energy.grains import GRAIN_J
 from wattloom.energy.measured import Energy
 from wattloom.metering.powercap import Powercap
+from wattloom.metering.readings import MOST_WAITING_S
 
 
 class Scene:

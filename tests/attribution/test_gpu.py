@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wattloom.attribution.gpu import DeviceInterval, DeviceUsage, Use, share_error, share_out
-from wattloom.attribution.gpu_calls import DeviceCall, split_over_calls
+from wattloom.attribution.gpu import (
+    DeviceCall,
+    DeviceInterval,
+    DeviceUsage,
+    Use,
+    share_error,
+    share_out,
+    split_over_calls,
+)
 
 ERROR = 0.4
 IDLE_W = 50.0

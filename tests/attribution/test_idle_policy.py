@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wattloom.attribution.idle_policy import POLICIES, Claim, IdlePolicy, share_out
-from wattloom.attribution.sharing import GRAIN_J, to_grain
+from wattloom.energy.grains import GRAIN_J, to_grain
 
 claims = st.dictionaries(
     st.integers(0, 30),

@@ -6,18 +6,20 @@ from math import hypot
 import numpy as np
 import pytest
 from tests.attribution.rig_functions import long_frugal, long_hungry, long_plain
+from tests.beds.rig.conditions import Conditions, active_watts
+from tests.beds.rig.functions import Burnt, join
+from tests.beds.rig.rig import Rig
+from tests.beds.rig.rivals import nonnegative
+from tests.beds.rig.scores import Scores, scores
+from tests.beds.rig.trial import Plan, Trial, run
 
 from wattloom.local.leave_one_out import validate_attribution
-from wattloom.testing.rig.conditions import Conditions, active_watts
-from wattloom.testing.rig.functions import Burnt, join
-from wattloom.testing.rig.rig import Rig
-from wattloom.testing.rig.rivals import nonnegative
-from wattloom.testing.rig.scores import Scores, scores
-from wattloom.testing.rig.trial import Plan, Trial, run
+
+pytestmark = pytest.mark.usefixtures("beds_are_found")
 
 
 @pytest.fixture(scope="module")
-def trial() -> Trial:
+def trial(beds_are_found: None) -> Trial:
     """Calls of 50 ms on two workers, for about 7 s on two cores of its own."""
     return run(Plan(0.05, 2, 5.0, 2), Conditions(background=0.1, update_s=0.002, start_uj=9_990_000_000))
 

@@ -3,7 +3,8 @@ from math import hypot
 import pytest
 from msgspec.structs import replace
 
-from wattloom.attribution.sharing import CLOCK_S, GRAIN_J, Charged, Pool, Price, charge, price_of, to_grain
+from wattloom.attribution.sharing import CLOCK_S, Charged, Pool, Price, charge, price_of
+from wattloom.energy.grains import GRAIN_J, to_grain
 from wattloom.energy.measured import Energy
 from wattloom.units import Joules
 

@@ -156,7 +156,7 @@ def test_the_reference_is_what_clusters_run_today_or_the_first() -> None:
 
 
 def test_a_log_names_policy_seed_and_scenario(scenario: Path, tmp_path: Path) -> None:
-    from wattloom.scheduling.log import Log
+    from wattloom.history.log import Log
 
     wattloom.simulate(scenario, "marginal-energy:guarantee=0.8", seed=7, log=tmp_path / "run.log")
     header = Log(tmp_path / "run.log").header

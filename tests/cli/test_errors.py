@@ -174,7 +174,7 @@ def test_a_mistyped_command_gets_a_suggestion(wattloom: Wattloom) -> None:
 def test_what_is_not_the_users_fault_exits_with_1(
     scenario: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise InvariantBroken("two and two make five")
 
     monkeypatch.setattr("wattloom.api.simulate", broken)
@@ -184,7 +184,7 @@ def test_what_is_not_the_users_fault_exits_with_1(
 
 
 def test_ctrl_c_is_quiet(scenario: Path, wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("wattloom.api.simulate", interrupted)
@@ -347,7 +347,7 @@ def test_run_times_that_make_endless_slowdowns_are_refused(seconds: str, tmp_pat
 def test_a_defect_of_ours_is_a_sentence_with_an_exit_code_of_its_own(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.delenv("WATTLOOM_TRACEBACK", raising=False)

@@ -61,7 +61,10 @@ def test_savings_are_true_reductions_of_the_best_against_each_other_policy(scena
 def test_compare_without_policies_takes_all_built_in_ones(scenario: Path, wattloom: Wattloom) -> None:
     found = parsed(wattloom("compare", scenario, "--json"))
     listed = parsed(wattloom("policies", "--json"))
-    assert [result["policy"] for result in found["rows"]] == [policy["name"] for policy in listed]
+    told = [result["policy"] for result in found["rows"]]
+    assert told[::2] == [policy["name"] for policy in listed]
+    assert {spec.partition(":")[2] for spec in told[1::2]} == {"sleep=true", "sleep=false"}
+    assert len(parsed(wattloom("compare", scenario, "--no-sleep", "--json"))["rows"]) == len(listed)
 
 
 def test_replay_says_what_it_cost_and_would_have_cost(log: Path, wattloom: Wattloom) -> None:

@@ -15,7 +15,7 @@ import wattloom as package
 from wattloom.cli.main import cli
 from wattloom.cli.options import function_names, journal_names, meter_names, size, task_names
 from wattloom.errors import InputError, LogError
-from wattloom.journal.reading import runs
+from wattloom.history.runs import runs
 
 PROGRAM = """
 import wattloom

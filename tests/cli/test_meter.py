@@ -9,9 +9,9 @@ from tests.cli.conftest import Wattloom
 from tests.metering.trees import RaplTree
 
 from wattloom import api
+from wattloom.machines.curves import match_of
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering import choosing, powercap
-from wattloom.metering.curves import match_of
-from wattloom.metering.this_machine import this_machine
 
 
 def listed(wattloom: Wattloom, *words: str) -> dict[str, dict[str, Any]]:
@@ -66,7 +66,7 @@ def test_the_list_is_legible_on_a_narrow_terminal_with_hints_below(wattloom: Wat
 def test_what_is_to_be_copied_stands_in_one_line(
     wattloom: Wattloom, narrow: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wattloom.metering.allowing import files_for_group, missing, split
+    from wattloom.metering.setup_hints import files_for_group, missing, split
 
     how = files_for_group(
         "powercap", 'KERNEL=="intel-rapl:*"', "energy_uj", "/sys/class/powercap/intel-rapl:*/energy_uj"

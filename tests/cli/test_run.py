@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from wattloom.local.handover import Handover, take_over
+from wattloom.local.stdio_passing import Handover, take_over
 
 COMMAND = [sys.executable, "-W", "error", "-m", "wattloom.cli.main", "run"]
 COST = re.compile(r"\[wattloom\] (?:.+; )?[\d.]+ ± <?[\d.]+ [mµk]?J \((measured|modelled|estimated)\).*, task \d+-1\n")

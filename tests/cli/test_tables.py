@@ -10,12 +10,12 @@ from tests.cli.conftest import Wattloom
 from wattloom.cli.figures import joules, seconds_with
 from wattloom.cli.why import WORDS
 from wattloom.cluster.reasons import Reason
-from wattloom.journal.questions import TaskInfo
+from wattloom.history.queries import TaskInfo
 
 
 def test_compare_sorts_by_energy_and_marks_the_best(scenario: Path, wattloom: Wattloom) -> None:
     shown = wattloom("compare", scenario, "--policies", "spread,fifo,pack,least-joules").stdout
-    energies = [float(line.split()[-11].replace(",", "")) for line in shown.splitlines() if line.endswith("60/60 ")]
+    energies = [float(line.split()[-13].replace(",", "")) for line in shown.splitlines() if line.endswith("60/60 ")]
     assert len(energies) == 4
     assert energies == sorted(energies)
     assert shown.count("★") == 1
@@ -151,7 +151,7 @@ def ran(journal: str, message: str, function: str = "first.work") -> TaskInfo:
 def columns_of(tasks: list[TaskInfo], columns: int, monkeypatch: pytest.MonkeyPatch, wattloom: Wattloom) -> str:
     """The heads of the columns, after a look at the width."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    monkeypatch.setattr("wattloom.journal.questions.tasks", lambda *_, **__: tasks)
+    monkeypatch.setattr("wattloom.history.queries.tasks", lambda *_, **__: tasks)
     lines = wattloom("tasks").stdout.splitlines()
     assert max(map(len, lines)) <= columns
     return " ".join(line for line in lines[:3])

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.cli.conftest import SCENARIO, Wattloom
 
+from wattloom.history.log import VERSION, Header, Log, LogWriter
 from wattloom.policies.loading import load_policy
 from wattloom.scheduling.instructions import Place
-from wattloom.scheduling.log import VERSION, Header, Log, LogWriter
 from wattloom.testing.harness import Harness
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Wattloom
 
+from wattloom.history.log import VERSION, Header, LogWriter
 from wattloom.policies.loading import load_policy
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.log import VERSION, Header, LogWriter
 from wattloom.testing import builders
 from wattloom.testing.builders import CONVEX, LINEAR, requirements
 from wattloom.testing.harness import Harness

@@ -3,8 +3,8 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node_class import DeviceUse, NodeClass, return_devices, take_devices
+from wattloom.machines.machine import Machine
 from wattloom.testing.builders import LINEAR, node
 from wattloom.units import MILLI
 

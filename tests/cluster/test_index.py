@@ -7,9 +7,9 @@ from tests.local.chaos.patience import within_seconds
 
 from wattloom.cluster import index as index_module
 from wattloom.cluster.index import Index, Rank, rank_of
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node_class import Mode
 from wattloom.cluster.site import Site
+from wattloom.machines.machine import Machine
 from wattloom.testing.builders import CONCAVE, CONVEX, LINEAR, node
 
 MACHINES = [Machine(profile) for profile in (LINEAR, CONCAVE, CONVEX)]
@@ -24,12 +24,12 @@ def cost(site: Site) -> Rank | None:
     """Many ties on purpose; full sites have none."""
     if site.demand >= 4_000 or site.mode == Mode.HELD:
         return None
-    return float(site.demand // 2_000), -float(site.mode)
+    return site.cls.index % 2, float(site.demand // 2_000), -float(site.mode)
 
 
 def brute_force(index: Index, among: list[str] | None = None) -> str | None:
-    """The stated rule over all nodes, or some: cost, second key, name."""
-    ranked: list[tuple[float, float, str]] = []
+    """The stated rule over all nodes, or some: tier, cost, second key, name."""
+    ranked: list[tuple[int, float, float, str]] = []
     for name, state in index.nodes.items():
         if among is not None and name not in among:
             continue
@@ -37,7 +37,7 @@ def brute_force(index: Index, among: list[str] | None = None) -> str | None:
         rank = cost(state.site)
         if rank is not None:
             ranked.append((*rank, name))
-    return min(ranked)[2] if ranked else None
+    return min(ranked)[3] if ranked else None
 
 
 def move(index: Index, what: str, number: int) -> None:
@@ -157,7 +157,7 @@ ABSURD = [
 ]
 
 
-def absurd(site: Site) -> Rank | None:
+def absurd(site: Site) -> tuple[float, float] | None:
     """Every number that a policy may come up with, whatever it means by it."""
     number = ABSURD[(site.demand // 1_000 + 3 * site.cls.index) % len(ABSURD)]
     other = ABSURD[(site.demand // 1_000 + site.mode) % len(ABSURD)]
@@ -180,7 +180,7 @@ def searches_end(index: Index, nodes: int) -> None:
     ranked = {site: rank_of(absurd(site)) for site in index.sites()}
     order = sorted((*rank, site.first()) for site, rank in ranked.items() if rank is not None)
     best = ranking.best()
-    assert (None if best is None else best.first()) == (order[0][2] if order else None)
+    assert (None if best is None else best.first()) == (order[0][3] if order else None)
     asked: list[Site] = []
 
     def never(site: Site) -> bool:
@@ -191,7 +191,7 @@ def searches_end(index: Index, nodes: int) -> None:
     assert len(asked) == len(set(asked)) == len(order)
     among = [(*rank, name) for site, rank in ranked.items() if rank and (name := site.first_of(nodes)) is not None]
     found = ranking.best_among(nodes)
-    assert (None if found is None else found.first_of(nodes)) == (min(among)[2] if among else None)
+    assert (None if found is None else found.first_of(nodes)) == (min(among)[3] if among else None)
     assert ranking.best() is best
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.beds.power_traces import MeterFaults
 from tests.disaggregation.traces import files, linear, recorded, some_work
 
 import wattloom
 from wattloom.cli.main import cli
 from wattloom.errors import InputError
-from wattloom.testing.power_traces import MeterFaults
 
 SECONDS = 240.0
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.beds.field_runs import field_run
+from tests.beds.power_traces import Calls, MeterFaults, PowerTrace
 from tests.disaggregation.traces import linear, recorded, some_work
 
 import wattloom
@@ -11,8 +13,6 @@ from wattloom.disaggregation import activity
 from wattloom.disaggregation.disaggregate import Wanted, disaggregate
 from wattloom.disaggregation.result import PowerAttribution
 from wattloom.errors import InputError
-from wattloom.testing.field_runs import field_run
-from wattloom.testing.power_traces import Calls, MeterFaults, PowerTrace
 
 METER = MeterFaults(lag_s=1.0, window_s=1.0, white_w=0.8, slow_w=0.5, slow_s=20.0, step_w=1.0, around_s=20.0)
 SECONDS = 400.0

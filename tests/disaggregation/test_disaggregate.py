@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from tests.beds.power_machines import make_machine
+from tests.beds.power_traces import Calls, MeterFaults, PowerTrace, make_trace
 from tests.disaggregation.traces import bent, linear, recorded, some_work
 
 from wattloom.disaggregation import activity, cores
 from wattloom.disaggregation.disaggregate import Wanted, disaggregate
 from wattloom.disaggregation.joules import Disaggregated
 from wattloom.disaggregation.result import IdlePolicy, Mode, result
-from wattloom.testing.power_machines import make_machine
-from wattloom.testing.power_traces import Calls, MeterFaults, PowerTrace, make_trace
 
 PLAIN = MeterFaults(lag_s=2.3, window_s=1.0, white_w=0.8, slow_w=0.5, slow_s=20.0, step_w=1.0)
 

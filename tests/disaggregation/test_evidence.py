@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.beds.field_runs import field_run
+from tests.beds.power_machines import Machine
+from tests.beds.power_traces import STEP_S
 from tests.disaggregation.test_disaggregate import PLAIN, run
 from tests.disaggregation.traces import WEIGHTS, recorded, some_work
 
@@ -12,9 +15,6 @@ from wattloom.disaggregation.fitting import Fit, Problem, losses
 from wattloom.disaggregation.online import PowerFilter
 from wattloom.disaggregation.response import Reading, Response
 from wattloom.disaggregation.shapes import shapes
-from wattloom.testing.field_runs import field_run
-from wattloom.testing.power_machines import Machine
-from wattloom.testing.power_traces import STEP_S
 
 
 def a_problem(readings: int) -> Problem:

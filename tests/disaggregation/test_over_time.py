@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.beds.power_machines import Machine
+from tests.beds.power_traces import MeterFaults
 from tests.disaggregation.traces import WEIGHTS, files, linear, recorded, some_work
 
 import wattloom
@@ -21,8 +23,6 @@ from wattloom.disaggregation.readings import Readings, readings
 from wattloom.disaggregation.response import Response
 from wattloom.disaggregation.result import PowerAttribution
 from wattloom.errors import InputError
-from wattloom.testing.power_machines import Machine
-from wattloom.testing.power_traces import MeterFaults
 
 SECONDS = 900.0
 PROMPT = Response(0.0, 1.0)

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-
-from wattloom.testing.power_machines import Machine
-from wattloom.testing.power_traces import Calls, MeterFaults, PowerTrace, record
+from tests.beds.power_machines import Machine
+from tests.beds.power_traces import Calls, MeterFaults, PowerTrace, record
 
 WEIGHTS = np.array([6.0, 2.0, 10.0, 4.0])
 

@@ -10,10 +10,10 @@ import pytest
 
 import wattloom
 from wattloom.cluster.reasons import Reason
+from wattloom.history.log import VERSION, Header
 from wattloom.policies.listing import policies
 from wattloom.scheduling.events import AnyEvent
 from wattloom.scheduling.instructions import AnyInstruction
-from wattloom.scheduling.log import VERSION, Header
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)

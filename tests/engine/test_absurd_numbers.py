@@ -14,26 +14,28 @@ import pytest
 from tests.engine.absurd import FRACTIONS, WHOLE, Path, numbers, with_number
 from tests.local.chaos.patience import within_seconds
 
+from wattloom.cluster.index import Rank, rank_of
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.used import Used
 from wattloom.errors import EventRefused, PolicyError
+from wattloom.machines.profile import MachineProfile
+from wattloom.policies.answers import Frequency, Migration, Preparation, Resizing
 from wattloom.policies.exec_capacity import ExecCapacity
 from wattloom.policies.least_joules import LeastJoules
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.pack import Pack
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.spread import Spread
-from wattloom.policies.view import Ask, View
+from wattloom.policies.view import Ask, Ranked, View
 from wattloom.policies.weighted import Weighted
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place, Wait
 from wattloom.scheduling.invariants import check
 from wattloom.scheduling.state import Stage
 from wattloom.testing import builders
-from wattloom.testing.builders import LINEAR, SLEEPER, SMT, machine
+from wattloom.testing.builders import CONCAVE, LINEAR, SLEEPER, SMT, machine
 from wattloom.testing.harness import Harness, assert_equal, fingerprint
 from wattloom.testing.odd_policies import Scripted
 from wattloom.units import GIB
@@ -46,8 +48,9 @@ from wattloom.workload.where import Spread as SpreadRule
 
 POLICIES: list[Callable[[], Policy]] = [LeastJoules, MarginalEnergy, Weighted, ExecCapacity, Spread, Pack]
 SLOW = MachineProfile(
-    "slow", "x86_64", 4, 8, 8 * GIB, ((0.0, 20.0), (4.0, 60.0), (8.0, 70.0)), 1.5, 0.5, 80.0, 2.0, 10.0, 500.0
-)
+    "slow", "x86_64", 4, 8, 8 * GIB, ((0.0, 20.0), (4.0, 60.0), (8.0, 70.0)),
+    smt_slowdown=1.5, speed=0.5, tdp_w=80.0, sleep_w=2.0, wake_s=10.0, wake_j=500.0,
+)  # fmt: skip
 TASK = Task(
     "new",
     "f",
@@ -84,12 +87,23 @@ EVENTS: list[ev.AnyEvent] = [
     ev.TaskOrphaned(5.0, TASK, past=PAST),
     ev.TaskFound(5.0, TASK, "a", 3, past=PAST),
     ev.TaskLeaving(5.0, "t"),
+    ev.TaskChanged(5.0, msgspec.structs.replace(TASK, id="t")),
+    ev.TaskRemoved(5.0, "t"),
     ev.TaskStarted(5.0, "placed", 1),
+    ev.TaskProgressed(5.0, "t", 1, 0.5, "half", 1000),
+    ev.TaskMigrated(5.0, "moving", 1, "spare"),
+    ev.TaskResized(5.0, "t", 1),
     ev.TaskFinished(5.0, "t", 1, 4.0, 3.0),
     ev.TaskFailed(5.0, "t", 1, cpu_s=3.0, seconds=4.0),
     ev.TaskReturned(5.0, "placed", 1),
     ev.CancelRequested(5.0, "t"),
     ev.InstructionFailed(5.0, "place", "placed", 1),
+    ev.FrequencyChanged(5.0, "a", 0.5),
+    ev.InstanceReady(5.0, "a", "f"),
+    ev.InstanceGone(5.0, "a", "f"),
+    ev.SignalChanged(5.0, "carbon", 300.0, ((6.0, 250.0), (7.0, 200.0))),
+    ev.PlanChanged(5.0, "abc123"),
+    ev.ModelChanged(5.0, "abc123"),
     ev.ReadingArrived(5.0, "a", 35.0, {"t": 10.0}),
     ev.UsageArrived(
         5.0, "a", 4.0, 100.0, 50.0, 10.0, 5.0,
@@ -99,6 +113,7 @@ EVENTS: list[ev.AnyEvent] = [
         cpu_second_of={"f": (8.0, 0.1, 0.2)},
     ),
     ev.FunctionLearned(5.0, "f", "slow", Used(2, 8.0, 32.5, 60.0, 1800.5, 2, 8.0)),
+    ev.FunctionsForgotten(5.0, ("never-called",)),
     ev.Tick(5.0),
 ]  # fmt: skip
 
@@ -106,16 +121,22 @@ EVENTS: list[ev.AnyEvent] = [
 def a_cluster(policy: Policy) -> Harness:
     """One node at work, an idle one, and one that wakes up for a task; run times are known."""
     h = Harness(policy)
-    h.machine(LINEAR, SMT, SLEEPER, SLOW).function("f", seconds={"linear": 10.0}).function(
+    h.machine(LINEAR, SMT, SLEEPER, SLOW).function("never-called").function("f", seconds={"linear": 10.0}).function(
         "big", seconds={"slow": 500.0}
     )
     h.node("a", LINEAR, devices={"gpu": 1}).submit("t")
     h.start("t")
+    h.submit("moving")
+    h.start("moving")
     h.submit("placed")
     h.join(builders.node("waking", SLOW, labels={"zone": "a"}, asleep=True), SLOW)
     h.submit("assigned", "big", builders.requirements(4.0))
     h.node("idle", SLEEPER)
+    h.node("spare", LINEAR)
     h.tick(5.0)
+    h.tell(ev.InstanceReady(5.0, "a", "f"))
+    for move in (Migration("moving", "spare"), Resizing("t", 0.5, GIB), Frequency("a", 0.5), Preparation("a", "f")):
+        assert h.engine.moves.make(move) == ""
     return h
 
 
@@ -194,7 +215,7 @@ class Ranks(LeastJoules):
         super().__init__()
         self.rank_told = rank
 
-    def rank(self, shape: Shape, site: Site, view: View) -> tuple[float, float] | None:
+    def rank(self, shape: Shape, site: Site, view: View) -> Rank | None:
         return self.rank_told  # type: ignore[return-value]
 
 
@@ -230,16 +251,31 @@ def test_whatever_a_policy_ranks_its_sites_by_the_task_gets_a_place(needs: Requi
                 h.replay()
 
 
-@pytest.mark.parametrize("rank", ["cheap", 1.0, (1.0,), (1.0, "a"), (None, 0.0), ([], [])], ids=repr)
+@pytest.mark.parametrize("rank", ["cheap", 1.0, (1.0,), (1.0, "a"), (None, 0.0), ([], []), (0.5, 1.0, 0.0)], ids=repr)
 def test_a_rank_that_is_no_rank_is_the_policy_s_failure(rank: object) -> None:
     h = Harness(Ranks(rank)).node("a")
     (wait,) = h.submit("t")
     assert isinstance(wait, Wait)
     assert wait.reason == Reason.POLICY_FAILED
     assert "a rank is" in wait.message
-    assert repr(rank if not isinstance(rank, tuple) or len(rank) != 2 else rank[1] if rank[0] == 1.0 else rank[0]) in (
-        wait.message
-    )
+    wrong = rank if not isinstance(rank, tuple) or len(rank) < 2 else rank[1] if rank[0] == 1.0 else rank[0]
+    assert repr(wrong) in wait.message
+
+
+def test_a_tier_goes_before_every_cost_and_a_pair_is_of_the_first() -> None:
+    class Tiers(Pack):
+        def rank(self, shape: Shape, site: Site, view: View) -> Ranked | None:
+            ranks: dict[str, Ranked] = {"linear": (1, -1e9, 0.0), "concave": (5.0, 0.0), "smt": (0, 6.0, 0.0)}
+            return ranks[site.cls.machine.name]
+
+    h = Harness(Tiers()).node("a", LINEAR).node("b", SMT).node("c", CONCAVE)
+    h.submit("t")
+    assert h.where("t") == "c"
+
+
+def test_a_cost_beyond_all_numbers_is_behind_every_tier() -> None:
+    assert rank_of((3, 1.0, 0.0)) < rank_of((0, inf, 0.0)) == rank_of((inf, 0.0))  # type: ignore[operator]
+    assert rank_of((-7, 1.0, 0.0)) == rank_of((1.0, 0.0)) == (0, 1.0, 0.0)
 
 
 def test_what_is_not_a_number_comes_last() -> None:

@@ -61,7 +61,7 @@ def test_when_watts_are_freed_on_a_node_that_is_kept_for_another() -> None:
     h.pass_time(30.0)
     h.submit("x2", needs=requirements(0.5, labels=here))
     h.pass_time(1.0)
-    assert list(h.engine._held) == ["a"]
+    assert list(h.engine.reservations.held) == ["a"]
     assert places(h.finish("x0")) == [("y", "b")]
 
 
@@ -318,7 +318,7 @@ def test_a_policy_that_says_no_room_though_there_is_some_has_no_node_kept_idle_f
     h.pass_time(100.0)
     h.submit("u")
     h.pass_time(100.0)
-    assert not h.engine._held
+    assert not h.engine.reservations.held
     assert places(h.submit("v")) == [("v", "a")]
 
 
@@ -359,9 +359,9 @@ def test_a_task_that_backs_off_gives_up_the_node_kept_for_it() -> None:
     h.pass_time(60.0)
     h.submit("x1")
     h.pass_time(1.0)
-    assert list(h.engine._held) == ["a"]
+    assert list(h.engine.reservations.held) == ["a"]
     h.cap(500.0)
-    assert not h.engine._held
+    assert not h.engine.reservations.held
     h.finish("x0")
     assert places(h.submit("x2")) == [("x2", "a")]
 

@@ -1,17 +1,18 @@
 """Every site appears, exactly one is taken, and the reasons are right."""
 
-from wattloom.cluster.catalogue import machines
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
+from wattloom.history.explanation import Explanation, explain
+from wattloom.machines.catalogue import machines
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
 from wattloom.prediction.outlook import Outlook
-from wattloom.scheduling.explanation import Explanation, explain
 from wattloom.scheduling.state import TaskRecord
 from wattloom.testing.builders import ARM, CONCAVE, CONVEX, LINEAR, SLEEPER, WITHOUT_CURVE, requirements
 from wattloom.testing.harness import Harness, fingerprint
 from wattloom.testing.odd_policies import Scripted
+from wattloom.testing.policy_conformance import check_policy
 from wattloom.units import GIB
 from wattloom.workload.shape import Shape
 
@@ -63,6 +64,27 @@ def test_each_candidate_says_why_it_was_not_taken() -> None:
         "e": Reason.RUNTIME_UNKNOWN,
         "g": Reason.TOO_SMALL,
     }
+
+
+def test_a_place_of_a_later_tier_says_so_and_is_listed_after_the_first() -> None:
+    class ConcaveFirst(RankingPolicy):
+        name = "concave-first"
+        summary = "for tests"
+        needs_power = True
+
+        def tier(self, shape: Shape, site: Site, outlook: Outlook) -> int:
+            return int(site.cls.machine.name != "concave")
+
+        def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+            return outlook.watts
+
+    h = mixed(ConcaveFirst())
+    found = explained(h)
+    h.submit("t", needs=requirements(1.0, arch=("x86_64",)))
+    reasons = {each.first: each.reason for each in found[0].candidates}
+    assert next(iter(reasons)) == h.where("t") == "b"
+    assert reasons["a1"] == reasons["c"] == Reason.LATER_TIER
+    check_policy(ConcaveFirst)
 
 
 def test_candidates_are_listed_best_first_and_unknown_ones_after_them() -> None:

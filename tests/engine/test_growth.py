@@ -21,7 +21,7 @@ def test_shapes_never_seen_again_are_forgotten_with_their_lanes_and_rankings() -
     assert len(ledger.index.rankings) <= kept
     assert len(ledger.outlooks._seen) <= kept
     assert len(ledger.outlooks._never) <= kept
-    assert len(engine._unwatched) <= kept
+    assert len(engine.reservations.unwatched) <= kept
 
 
 def test_a_shape_that_somebody_waits_with_is_not_forgotten() -> None:
@@ -96,4 +96,4 @@ def test_dependents_of_ended_tasks_are_forgotten() -> None:
         h.submit(f"t{number}", after=("root",))
         h.cancel(f"t{number}")
     h.finish("root")
-    assert not h.engine._dependents
+    assert not h.engine.graph.dependents

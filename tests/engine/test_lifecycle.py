@@ -307,7 +307,7 @@ def test_what_comes_after_a_failure_is_rejected_all_the_way_down() -> None:
         ("right", "rejected", Reason.DEPENDENCY_ENDED),
         ("top", "failed", Reason.FUNCTION_FAILED),
     ]
-    assert not h.engine._dependents
+    assert not h.engine.graph.dependents
 
 
 def test_a_long_chain_is_rejected_without_running_out_of_stack() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from wattloom.errors import LogError
+from wattloom.history.log import VERSION, Digest, Header, Log, LogWriter
 from wattloom.policies.loading import load_policy
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction, Place
-from wattloom.scheduling.log import VERSION, Digest, Header, Log, LogWriter
 from wattloom.scheduling.state import Stage
 from wattloom.testing.builders import ARM, MACHINES, SLEEPER, WITHOUT_CURVE, requirements, variant
 from wattloom.testing.harness import Harness
@@ -131,7 +131,7 @@ def test_a_log_names_its_policy_as_it_was_meant_when_it_was_written(
 def test_what_a_policy_meant_does_not_change_with_the_next_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wattloom.scheduling.log.VERSION", VERSION + 1)
+    monkeypatch.setattr("wattloom.history.log.VERSION", VERSION + 1)
     path = tmp_path / "log"
     path.write_bytes(b'{"wattloom_log":%d,"policy":"marginal-energy","backend":"b"}\n' % VERSION)
     assert Log(path).header.policy == "marginal-energy"

@@ -4,7 +4,8 @@ from wattloom.cluster.node_class import Mode
 from wattloom.cluster.reasons import Reason
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Wait
-from wattloom.scheduling.placing import BACK_OFF_MOST_S, PATIENCE_S
+from wattloom.scheduling.placement import BACK_OFF_MOST_S
+from wattloom.scheduling.reservations import PATIENCE_S
 from wattloom.scheduling.state import Stage
 from wattloom.testing.builders import CONVEX, LINEAR, SLEEPER, machine, node, requirements, task
 from wattloom.testing.harness import Harness, places, waits
@@ -159,7 +160,7 @@ def starving(h: Harness) -> None:
     h.pass_time(PATIENCE_S)
     h.submit("x1")
     h.pass_time(1.0)
-    assert list(h.engine._held) == ["a"]
+    assert list(h.engine.reservations.held) == ["a"]
 
 
 def test_nobody_overtakes_on_a_node_kept_free() -> None:
@@ -217,7 +218,7 @@ def test_when_the_node_kept_free_shrinks_it_is_given_up() -> None:
     starving(h)
     h.submit("x2")
     h.change(node("a", cpu=3.0))
-    assert not h.engine._held
+    assert not h.engine.reservations.held
     assert h.where("x2") == "a"
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import EventRefused
+from wattloom.machines.profile import MachineProfile
 from wattloom.scheduling import events as ev
 from wattloom.testing import builders
 from wattloom.testing.builders import machine, task
@@ -35,6 +35,11 @@ EVENTS: list[tuple[ev.AnyEvent, str]] = [
         ev.FunctionDefined(5.0, Function("g", variants=(Variant("v", seconds={"m": 0.0}),))),
         "function.variants.v.seconds.m",
     ),
+    (ev.TaskFound(5.0, task("waiting"), "a", past=ev.Past(place=-1)), "past.place"),
+    (ev.TaskFound(5.0, task("new"), "a", variant="never-built"), "variant"),
+    (ev.TaskFound(5.0, task("new"), "a", devices=((1001,),)), "devices"),
+    (ev.FunctionsForgotten(5.0, ("never-defined",)), "functions"),
+    (ev.FunctionsForgotten(5.0, ("f",)), "functions"),
     (ev.TaskSubmitted(5.0, task("")), "task.id"),
     (ev.TaskSubmitted(5.0, task("t")), "task.id"),
     (ev.TaskSubmitted(5.0, task("done")), "task.id"),

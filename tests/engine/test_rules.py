@@ -4,10 +4,10 @@ import pytest
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.reasons import Reason
+from wattloom.history.explanation import explain
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.protocol import Ask, Policy, Proposal, Refusal, View
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.explanation import explain
 from wattloom.testing import builders
 from wattloom.testing.harness import Harness
 from wattloom.workload.requirements import Requirements

@@ -10,6 +10,7 @@ from tests.engine.naive_rules import There, feasible
 from tests.engine.random_rules import some_needs, some_node
 
 from wattloom.cluster.reasons import Reason
+from wattloom.history.explanation import explain
 from wattloom.policies.exec_capacity import ExecCapacity
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.least_joules import LeastJoules
@@ -22,7 +23,6 @@ from wattloom.policies.spread import Spread
 from wattloom.policies.view import Ask
 from wattloom.policies.weighted import Weighted
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.explanation import explain
 from wattloom.scheduling.state import Stage
 from wattloom.testing import builders
 from wattloom.testing.harness import Harness
@@ -57,7 +57,7 @@ class World:
 
     def there(self, without: str = "") -> list[There]:
         tasks = self.h.engine.ledger.tasks.values()
-        return [There(r.shape.requirements, r.node, r.leaving) for r in tasks if r.node and r.name != without]
+        return [There(r.shape.requirements, r.node, r.holding.leaving) for r in tasks if r.node and r.name != without]
 
     def naive(self, needs: Requirements, without: str = "") -> set[str]:
         return feasible(needs, list(self.h.engine.ledger.nodes.values()), self.there(without))
@@ -99,7 +99,7 @@ class World:
         return [name for name, r in self.h.engine.ledger.tasks.items() if r.stage in (Stage.PLACED, Stage.RUNNING)]
 
     def leave(self) -> None:
-        staying = [name for name in self.on_nodes() if not self.h.engine.ledger.tasks[name].leaving]
+        staying = [name for name in self.on_nodes() if not self.h.engine.ledger.tasks[name].holding.leaving]
         if staying:
             self.h.tell(ev.TaskLeaving(self.h.time, self.draw.choice(staying)))
 

@@ -32,7 +32,7 @@ from wattloom.scheduling.state import ON_A_NODE, Stage
 from wattloom.testing import builders
 from wattloom.testing.builders import MACHINES, SLEEPER, machine, variant
 from wattloom.testing.harness import Harness, nodes_fingerprint
-from wattloom.testing.odd_policies import Absurd, Hesitant, Lingering, Moody, Sleepless, least_rise
+from wattloom.testing.odd_policies import Absurd, Hesitant, Lingering, Moody, Restless, Sleepless, least_rise
 from wattloom.units import GIB
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Taint, Toleration, Where
@@ -285,6 +285,91 @@ class EngineMachine(RuleBasedStateMachine):
         if task is not None:
             self.maybe(ev.TaskLeaving(self.later(step), task))
 
+    @rule(step=STEPS, pick=PICK, needs=NEEDS, priority=st.sampled_from([0, 0, 1]), other=st.booleans())
+    def changed(self, step: float, pick: int, needs: Requirements | None, priority: int, other: bool) -> None:
+        """Its function too, which it may while it waits."""
+        task = self.some_task(pick, *Stage)
+        if task is not None:
+            known = self.h.record(task).task
+            function = "h" if other else known.function
+            now = msgspec.structs.replace(known, requirements=needs, priority=priority, function=function)
+            self.maybe(ev.TaskChanged(self.later(step), now))
+
+    @rule(step=STEPS, pick=PICK)
+    def removed(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, *Stage)
+        if task is not None:
+            self.tell(ev.TaskRemoved(self.later(step), task, "by somebody"))
+
+    @rule(needs=NEEDS, pick=PICK, where=PICK, number=ABSURD)
+    def absurd_change(self, needs: Requirements | None, pick: int, where: int, number: float) -> None:
+        task = self.some_task(pick, *Stage)
+        if task is not None:
+            known = msgspec.structs.replace(self.h.record(task).task, requirements=needs, deadline_s=50.0, size=5)
+            self.maybe(self.mangled(ev.TaskChanged(self.h.time, known), where, number))
+
+    @rule(pick=PICK, share=st.sampled_from([0.0, 0.25, 1.0, 1.5, float("nan")]), named=st.booleans())
+    def progressed(self, pick: int, share: float, named: bool) -> None:
+        task = self.some_task(pick, *ON_A_NODE[1:])
+        if task is not None:
+            name, attempt = "half" if named else "", self.h.attempt(task)
+            self.maybe(ev.TaskProgressed(self.h.time, task, attempt, share, name, 100 * named))
+
+    def some_move(self, pick: int) -> ev.AnyEvent | None:
+        """That something is done, or not, which a policy wanted."""
+        engine, time, done = self.h.engine, self.h.time, pick % 3 > 0
+        reports: list[ev.AnyEvent] = []
+        for name, record in engine.ledger.tasks.items():
+            has = record.allocation
+            if has is not None and has.target is not None:
+                to = has.target.node.name
+                moved = ev.TaskMigrated(time, name, has.attempt, to)
+                reports.append(moved if done else ev.InstructionFailed(time, "migrate", name, has.attempt))
+            elif has is not None and has.resizing is not None:
+                resized = ev.TaskResized(time, name, has.attempt)
+                reports.append(resized if done else ev.InstructionFailed(time, "resize", name, has.attempt))
+        for node, frequency in engine.moves.frequencies.items():
+            changed = ev.FrequencyChanged(time, node, frequency / 1000)
+            reports.append(changed if done else ev.InstructionFailed(time, "set-frequency", node=node))
+        instances = engine.ledger.view.instances
+        for node, function, build in instances.coming:
+            ready = ev.InstanceReady(time, node, function, build)
+            failed = ev.InstructionFailed(time, "prepare", node=node, function=function, variant=build)
+            reports.append(ready if done else failed)
+        for node, function, build in instances.going:
+            gone = ev.InstanceGone(time, node, function, build)
+            failed = ev.InstructionFailed(time, "release", node=node, function=function, variant=build)
+            reports.append(gone if done else failed)
+        return reports[pick % len(reports)] if reports else None
+
+    @rule(step=STEPS, pick=PICK)
+    def a_move_is_reported(self, step: float, pick: int) -> None:
+        self.later(step)
+        report = self.some_move(pick)
+        if report is not None:
+            self.tell(report)
+
+    @rule(step=STEPS, pick=PICK)
+    def makes_room(self, step: float, pick: int) -> None:
+        task = self.some_task(pick, Stage.EVICTING)
+        if task is not None:
+            losses = self.h.record(task).losses
+            self.tell(ev.TaskFailed(self.later(step), task, self.h.attempt(task), "evicted"))
+            assert self.h.record(task).losses == losses
+
+    @rule(name=NODE_NAMES, share=st.sampled_from([0.05, 0.5, 1.0, 0.0, 2.0]), what=st.integers(0, 5))
+    def told_from_outside(self, name: str, share: float, what: int) -> None:
+        time = self.h.time
+        told: list[ev.AnyEvent] = [
+            ev.FrequencyChanged(time, name, share),
+            ev.InstanceReady(time, name, "h", "arm"),
+            ev.InstanceGone(time, name, "h", "arm"),
+            ev.SignalChanged(time, "price", share, ((time + 1.0, 2.0),)),
+            ev.PlanChanged(time, "0f" if share < 2.0 else "no digest"),
+            ev.ModelChanged(time, "0e" if share < 2.0 else "no digest"),
+        ]
+        self.maybe(told[what])
+
     @rule(step=STEPS, pick=PICK)
     def start(self, step: float, pick: int) -> None:
         task = self.some_task(pick, Stage.PLACED)
@@ -386,7 +471,7 @@ class EngineMachine(RuleBasedStateMachine):
         if task is not None:
             self.maybe(ev.TaskFinished(self.h.time, task, self.h.attempt(task), number, 1.0 if size else number))
 
-    @rule(name=NODE_NAMES, where=PICK, number=ABSURD, what=st.integers(0, 3))
+    @rule(name=NODE_NAMES, where=PICK, number=ABSURD, what=st.integers(0, 6))
     def absurd_figures(self, name: str, where: int, number: float, what: int) -> None:
         used, time = Used(2, 8.0, 32.5, 60.0, 1800.5, 2, 8.0), self.h.time
         told: list[ev.AnyEvent] = [
@@ -394,12 +479,15 @@ class EngineMachine(RuleBasedStateMachine):
             ev.ReadingArrived(time, name, 30.0, {"t0": 5.0}),
             ev.UsageArrived(time, name, 4.0, 100.0, 50.0, 10.0, functions={"f": used}),
             ev.FunctionLearned(time, "f", "smt", used),
+            ev.FrequencyChanged(time, name, 0.5),
+            ev.SignalChanged(time, "carbon", 300.0, ((time + 1.0, 200.0),)),
+            ev.TaskProgressed(time, self.some_task(where, Stage.RUNNING) or "t0", 1, 0.5, "half", 10),
         ]
         self.maybe(self.mangled(told[what], where, number))
 
     # -- what is not true ----------------------------------------------------------------------------------------------
 
-    @rule(pick=PICK, attempt=st.integers(0, 3), what=st.integers(0, 7))
+    @rule(pick=PICK, attempt=st.integers(0, 3), what=st.integers(0, 11))
     def late_repeated_or_contradictory_report(self, pick: int, attempt: int, what: int) -> None:
         names = [*self.accepted, "nobody"]
         task, time = names[pick % len(names)], self.h.time
@@ -411,6 +499,10 @@ class EngineMachine(RuleBasedStateMachine):
             ev.InstructionFailed(time, "place", task, attempt),
             ev.InstructionFailed(time, "evict", task, attempt),
             ev.TaskReturned(time, task, attempt),
+            ev.TaskMigrated(time, task, attempt, "n0"),
+            ev.TaskResized(time, task, attempt),
+            ev.InstructionFailed(time, "migrate", task, attempt),
+            ev.InstructionFailed(time, "resize", task, attempt),
             ev.TaskSubmitted(time, builders.task(task, after=("never-heard-of",))),
         ]
         self.maybe(reports[what])
@@ -463,7 +555,14 @@ class EngineMachine(RuleBasedStateMachine):
         view = engine.ledger.view
         for lane in engine.queue.blocked.values():
             head = lane.head()
-            if isinstance(self.h.policy, Moody) or head is None or head.by_choice or engine._first is not None:
+            if (
+                isinstance(self.h.policy, Moody)
+                or head is None
+                or head.by_choice
+                or engine.reservations.first is not None
+            ):
+                continue
+            if head in engine.reservations.held.values():  # others make room for it: it waits for that
                 continue
             fitting = [site for site, _ in view.fitting(lane.shape)]
             assert not fitting, (head.task.id, lane.blocked_by, fitting)
@@ -483,8 +582,8 @@ class EngineMachine(RuleBasedStateMachine):
                 big = builders.node(name, profile, labels={"zone": zone}, devices={"gpu": 4})
                 big = msgspec.structs.replace(big, own={"host": name}, resources={"pods": 100})
                 h.tell(ev.NodeJoined(h.time, big))
-        self.give_up_what_will_never_be()
         for _ in range(400):
+            self.give_up_what_will_never_be()
             if not h.engine.ledger.tasks:
                 break
             self.carry_out()
@@ -514,7 +613,7 @@ class EngineMachine(RuleBasedStateMachine):
         for name, record in list(h.engine.ledger.tasks.items()):
             if name in h.engine.ledger.tasks and record.stage in (Stage.PLACED, Stage.RUNNING):
                 h.finish(name)
-            elif name in h.engine.ledger.tasks and record.stage == Stage.CANCELLING:
+            elif name in h.engine.ledger.tasks and record.stage in (Stage.EVICTING, Stage.CANCELLING):
                 h.evicted(name)
 
 
@@ -527,6 +626,39 @@ class WithHesitant(EngineMachine):
 
 
 class WithLeases(EngineMachine):
+    lease = LeaseTerms(seconds=50.0, ahead_s=60.0, most=3)
+
+
+class WithRestless(EngineMachine):
+    """Something of what runs is always being changed."""
+
+    new_policy = Restless
+
+    @initialize(cores=st.sampled_from([None, 2.0]))
+    def somewhere_to_go(self, cores: float | None) -> None:
+        for name in ("m0", "m1", "m2"):
+            self.tell(ev.NodeJoined(self.h.time, builders.node(name, cpu=cores)))
+        for function in ("f", "f", "g", "f"):
+            self.submit_one(function, None)
+
+    @rule(step=STEPS, name=st.sampled_from(["m0", "m1", "m2"]), lost=st.booleans())
+    def it_may_be_gone_meanwhile(self, step: float, name: str, lost: bool) -> None:
+        time = self.later(step)
+        self.maybe(ev.NodeLost(time, name) if lost else ev.NodeChanged(time, builders.node(name, cpu=8.0)))
+
+    @rule(step=STEPS, pick=PICK, reports=st.integers(0, 4))
+    def all_run_when_it_reconsiders(self, step: float, pick: int, reports: int) -> None:
+        for name, record in list(self.h.engine.ledger.tasks.items()):
+            if record.stage == Stage.PLACED:
+                self.tell(ev.TaskStarted(self.h.time, name, self.h.attempt(name)))
+        self.tell(ev.Tick(self.later(7.0 + step)))
+        for number in range(reports):
+            report = self.some_move(pick + number)
+            if report is not None:
+                self.tell(report)
+
+
+class WithRestlessLeases(WithRestless):
     lease = LeaseTerms(seconds=50.0, ahead_s=60.0, most=3)
 
 
@@ -552,6 +684,7 @@ class EightyPercent(EngineMachine):
 
 MACHINES_UNDER_TEST = [
     EngineMachine, WithLingering, WithHesitant, WithLeases, WithMoody, WithAbsurd, WithLeastJoules, EightyPercent,
+    WithRestless, WithRestlessLeases,
 ]  # fmt: skip
 
 

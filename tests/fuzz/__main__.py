@@ -25,9 +25,10 @@ from tests.fuzz.seeds import make
 from tests.fuzz.shrinking import smallest
 
 USED: Final = (
-    "wattloom.api", "wattloom.attribution.whole_machine", "wattloom.cluster.curve_model", "wattloom.journal.questions",
-    "wattloom.kubernetes.kubeconfig", "wattloom.kubernetes.scheduler", "wattloom.local.running", "wattloom.report",
-    "wattloom.simulation.replay", "wattloom.simulation.side_by_side", "wattloom.simulation.why", "rich.table", "yaml",
+    "wattloom.api", "wattloom.attribution.whole_machine", "wattloom.machines.curve_points", "wattloom.history.queries",
+    "wattloom.kubernetes.client.kubeconfig", "wattloom.kubernetes.scheduler.scheduler",
+    "wattloom.local.running", "wattloom.report",
+    "wattloom.simulation.replay", "wattloom.simulation.parallel_runs", "wattloom.history.why", "rich.table", "yaml",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tests.fuzz.mutation import Mutation
 from tests.profiling.made import cpu_profile
 from tests.profiling.test_gpu_profile import saturating
 
-from wattloom.cluster.profile_file import encode_profile
+from wattloom.machines.profile_file import encode_profile
 
 PROGRAM: Final = """
 import sys, wattloom

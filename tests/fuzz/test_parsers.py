@@ -17,15 +17,15 @@ from tests.profiling.made import cpu_profile
 from tests.profiling.test_gpu_profile import saturating
 
 from wattloom.attribution.power_files import read_power, read_runs
-from wattloom.cluster.power_samples import read_samples
-from wattloom.cluster.profile_file import decode_profile, encode_profile
 from wattloom.errors import InputError, WattloomError
-from wattloom.kubernetes.kubeconfig import target_of
+from wattloom.history.log import Log
+from wattloom.kubernetes.client.kubeconfig import target_of
+from wattloom.machines.power_from_cpu import read_samples
+from wattloom.machines.profile_file import decode_profile, encode_profile
 from wattloom.metering import exposition, ipmi, pdu, powerapi, redfish, snmp
 from wattloom.metering.recording import read_tape
 from wattloom.metering.source import SourceProblem
 from wattloom.profiling.gpu_file import decode_gpu_profile
-from wattloom.scheduling.log import Log
 from wattloom.settings import load_settings
 from wattloom.simulation.scenario import parse
 

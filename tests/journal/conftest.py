@@ -1,6 +1,7 @@
 """Journals in a folder of their own, lines as the engine writes them, and programs that can be killed."""
 
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,11 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from wattloom.history.log import VERSION, Header
 from wattloom.journal.journal import Journal
-from wattloom.scheduling.log import VERSION, Header
+from wattloom.journal.sqlite_store import SqliteStore
 
 Opener = Callable[..., Journal]
 Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+def connection_of(journal: Journal) -> sqlite3.Connection:
+    assert isinstance(journal.store, SqliteStore)
+    return journal.store.connection()
 
 
 @pytest.fixture

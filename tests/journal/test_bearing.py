@@ -8,7 +8,7 @@ from tests.journal.conftest import Opener
 
 from wattloom.attribution.idle_policy import IdlePolicy
 from wattloom.energy.used import Used
-from wattloom.journal.functions import function_costs
+from wattloom.history.functions import function_costs
 from wattloom.scheduling import events as ev
 from wattloom.testing.harness import Harness
 

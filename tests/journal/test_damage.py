@@ -12,12 +12,12 @@ import pytest
 
 from wattloom import api
 from wattloom.errors import LogError, WattloomError
-from wattloom.journal.calls import Call
+from wattloom.history.log import VERSION, Header, Log
+from wattloom.history.stored_log import JOURNAL_VERSION
 from wattloom.journal.errors import JournalCorrupt
 from wattloom.journal.journal import Journal
+from wattloom.journal.payloads import Call
 from wattloom.journal.retention import Retention, prune_file
-from wattloom.scheduling.log import VERSION, Header, Log
-from wattloom.scheduling.stored_log import JOURNAL_VERSION
 
 LINES = (
     b'{"event":"function-defined","time":0.0,"function":{"name":"f"}}\n',

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from wattloom.errors import WattloomError
+from wattloom.history.holder import holder_of
+from wattloom.history.log import Log
+from wattloom.history.stored_log import JOURNAL_VERSION
 from wattloom.journal.errors import (
     JournalBusy,
     JournalCorrupt,
@@ -25,10 +28,7 @@ from wattloom.journal.errors import (
     of_sqlite,
 )
 from wattloom.journal.journal import Journal
-from wattloom.journal.lock import holder_of
 from wattloom.journal.schema import PAGE
-from wattloom.scheduling.log import Log
-from wattloom.scheduling.stored_log import JOURNAL_VERSION
 
 from .conftest import Opener, Start
 
@@ -203,7 +203,7 @@ def test_a_full_disk_is_said_to_be_full_and_what_was_buffered_is_written_when_th
         from pathlib import Path
         from wattloom.journal.errors import JournalFull
         from wattloom.journal.journal import Journal
-        from wattloom.scheduling.log import VERSION, Header, Log
+        from wattloom.history.log import VERSION, Header, Log
 
         folder = Path(sys.argv[1])
         journal = Journal.open(folder / "work.journal")
@@ -273,8 +273,8 @@ def test_a_read_only_disk_is_said_to_be_read_only_and_can_be_read(tmp_path: Path
         from pathlib import Path
         from wattloom.journal.errors import JournalReadOnly
         from wattloom.journal.journal import Journal
-        from wattloom.journal.listing import list_tasks
-        from wattloom.scheduling.log import VERSION, Header, Log
+        from wattloom.history.listing import list_tasks
+        from wattloom.history.log import VERSION, Header, Log
 
         folder = Path(sys.argv[1])
         journal = Journal.open(folder / "work.journal")

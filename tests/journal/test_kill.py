@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from wattloom.history.log import Log
 from wattloom.journal.journal import Journal
 from wattloom.scheduling.events import TaskFinished
-from wattloom.scheduling.log import Log
 
 from .conftest import Start
 
@@ -23,9 +23,9 @@ WRITER = """
 import os, sys
 from itertools import count
 from pathlib import Path
-from wattloom.journal.calls import Call
+from wattloom.journal.payloads import Call
 from wattloom.journal.journal import Journal
-from wattloom.scheduling.log import VERSION, Header
+from wattloom.history.log import VERSION, Header
 
 path, batch = Path(sys.argv[1]), int(sys.argv[2])
 journal = Journal.open(path, program="writer")
@@ -119,9 +119,9 @@ def ended_in_the_last_run(path: Path) -> set[str]:
 DYING = """
 import os, sys, time
 from pathlib import Path
-from wattloom.journal.calls import Call
+from wattloom.journal.payloads import Call
 from wattloom.journal.journal import Journal
-from wattloom.scheduling.log import VERSION, Header
+from wattloom.history.log import VERSION, Header
 
 journal = Journal.open(Path(sys.argv[1]))
 journal.begin_run(Header(VERSION, "fifo", "local"), 1.0)
@@ -144,7 +144,7 @@ def statement(text):
     if left < 0:
         os.kill(os.getpid(), 9)
 
-journal._opened().set_trace_callback(statement)
+journal.store.connection().set_trace_callback(statement)
 journal.commit()
 os.kill(os.getpid(), 9)
 """
@@ -195,7 +195,7 @@ FORKER = """
 import os, sys
 from pathlib import Path
 from wattloom.journal.journal import Journal
-from wattloom.scheduling.log import VERSION, Header
+from wattloom.history.log import VERSION, Header
 
 journal = Journal.open(Path(sys.argv[1]))
 journal.begin_run(Header(VERSION, "fifo", "local"), 1.0)
@@ -223,10 +223,10 @@ def test_both_durabilities_survive_the_end_of_the_process(path: Path, start: Sta
 import os, sys
 from pathlib import Path
 from wattloom.journal.journal import Journal
-from wattloom.scheduling.log import VERSION, Header
+from wattloom.history.log import VERSION, Header
 
 journal = Journal.open(Path(sys.argv[1]), durability="{durability}")
-assert journal._opened().execute("PRAGMA synchronous").fetchone()[0] == {2 if durability == "machine" else 1}
+assert journal.store.connection().execute("PRAGMA synchronous").fetchone()[0] == {2 if durability == "machine" else 1}
 journal.begin_run(Header(VERSION, "fifo", "local"), 1.0)
 journal.append(b'{{"event":"tick","time":1.0}}\\n')
 journal.commit()

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from wattloom.errors import LogError
-from wattloom.journal.functions import function_costs
-from wattloom.journal.listing import LEFT, list_tasks
-from wattloom.scheduling.log import VERSION, Header
+from wattloom.history.functions import function_costs
+from wattloom.history.listing import LEFT, list_tasks
+from wattloom.history.log import VERSION, Header
 from wattloom.testing.builders import requirements
 from wattloom.testing.harness import Harness
 

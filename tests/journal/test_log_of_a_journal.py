@@ -6,11 +6,11 @@ import pytest
 
 from wattloom import api
 from wattloom.errors import LogError
+from wattloom.history.log import Header, Log, split_run
+from wattloom.history.stored_log import ROWS_AT_ONCE
 from wattloom.journal.journal import Journal
-from wattloom.scheduling.log import Header, Log, split_run
-from wattloom.scheduling.stored_log import ROWS_AT_ONCE
 
-from .conftest import Opener, Start
+from .conftest import Opener, Start, connection_of
 
 TICK = b'{"event":"tick","time":1.0}\n'
 
@@ -105,7 +105,7 @@ def test_reading_ends_where_the_log_stood_when_it_was_opened(path: Path, open_jo
 READER = """
 import sys
 from pathlib import Path
-from wattloom.scheduling.log import Log
+from wattloom.history.log import Log
 print(len(list(Log(Path(sys.argv[1])).lines())))
 """
 
@@ -148,6 +148,6 @@ def test_a_run_pruned_under_the_reader_is_an_error_and_not_a_shorter_log(path: P
         journal.commit()
     lines = Log(path).lines()
     next(lines)
-    journal._opened().execute("DELETE FROM log")
+    connection_of(journal).execute("DELETE FROM log")
     with pytest.raises(LogError, match="pruned while it was read"):
         list(lines)

@@ -12,10 +12,10 @@ from typing import Final
 import pytest
 
 from wattloom.errors import WattloomError
+from wattloom.history.holder import holder_of
 from wattloom.journal.errors import JournalBusy, JournalNotOurs
 from wattloom.journal.journal import Journal
 from wattloom.journal.keys import KeyStore
-from wattloom.journal.lock import holder_of
 from wattloom.journal.progress import Progress
 from wattloom.journal.spool import Spool, map_file
 from wattloom.settings import default_journal, state_folder

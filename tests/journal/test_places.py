@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from wattloom.journal import lock, places
+from wattloom.history.log import VERSION, Header
+from wattloom.journal import default_path, lock
+from wattloom.journal.default_path import open_first_free, something_left
 from wattloom.journal.errors import JournalBusy
 from wattloom.journal.journal import Journal
 from wattloom.journal.keys import keys_path
 from wattloom.journal.lock import Lock
-from wattloom.journal.places import open_first_free, something_left
-from wattloom.scheduling.log import VERSION, Header
 
 HEADER = Header(VERSION, "fifo", "local")
 SUBMITTED = b'{"event":"task-submitted","time":1.0,"task":{"id":"t1","function":"f"}}\n'
@@ -67,21 +67,21 @@ def used(path: Path, unfinished: int = 0) -> Path:
 def test_with_a_journal_goes_all_that_belongs_to_it(path: Path) -> None:
     other = used(path.with_name("work-2.journal"))
     before = set(path.parent.iterdir())
-    assert places.remove(used(path))
+    assert default_path.remove(used(path))
     assert set(path.parent.iterdir()) == before
     assert something_left(other) is False
 
 
 def test_a_journal_that_may_be_wanted_is_not_removed(path: Path, tmp_path: Path) -> None:
-    assert not places.remove(used(path, unfinished=1))
+    assert not default_path.remove(used(path, unfinished=1))
     with_keys = used(path.with_name("keys.journal"))
     keys_path(with_keys).touch()
-    assert not places.remove(with_keys)
+    assert not default_path.remove(with_keys)
     in_use = Journal.open(path.with_name("open.journal"))
-    assert not places.remove(in_use.path)
+    assert not default_path.remove(in_use.path)
     in_use.close()
     (tmp_path / "file.journal").write_text("hello\n")
-    assert not places.remove(tmp_path / "file.journal")
+    assert not default_path.remove(tmp_path / "file.journal")
     assert all(each.exists() for each in (path, with_keys, in_use.path, tmp_path / "file.journal"))
     assert something_left(path)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from wattloom.journal.calls import Call, KeptFunction, Unfinished
+from wattloom.history.log import VERSION, Header
 from wattloom.journal.journal import Journal
+from wattloom.journal.payloads import Call, KeptFunction, Unfinished
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.log import VERSION, Header
 from wattloom.testing.builders import requirements
 from wattloom.testing.harness import Harness
 from wattloom.workload.task import Task

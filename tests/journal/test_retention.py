@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from wattloom.journal.calls import Call
+from wattloom.history.log import VERSION, Header, Log
+from wattloom.history.runs import runs
 from wattloom.journal.errors import JournalBusy
 from wattloom.journal.journal import Journal
-from wattloom.journal.reading import runs
+from wattloom.journal.payloads import Call
 from wattloom.journal.retention import DAY_S, Retention, prune_file
-from wattloom.scheduling.log import VERSION, Header, Log
 
 NOW = time.time()
 SUBMITTED = b'{"event":"task-submitted","time":1.0,"task":{"id":"t%d","function":"f"}}\n'

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from wattloom.journal.calls import Call, KeptFunction, KeptResult
+from wattloom.history.log import Log
+from wattloom.history.runs import learned_in, output_of, runs
 from wattloom.journal.errors import JournalBusy
 from wattloom.journal.journal import Journal
+from wattloom.journal.payloads import Call, KeptFunction, KeptResult
 from wattloom.journal.pending import MOST_OUTPUT
-from wattloom.journal.reading import learned_in, output_of, runs
-from wattloom.scheduling.log import Log
 
-from .conftest import Opener
+from .conftest import Opener, connection_of
 
 TICK = b'{"event":"tick","time":1.0}\n'
 
@@ -129,7 +129,7 @@ def test_of_much_output_the_end_is_kept(path: Path, open_journal: Opener) -> Non
 
 def test_a_failed_commit_writes_nothing_and_a_later_one_everything(path: Path, open_journal: Opener) -> None:
     journal = open_journal()
-    journal._opened().execute("PRAGMA busy_timeout = 10")
+    connection_of(journal).execute("PRAGMA busy_timeout = 10")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     journal.append(TICK)

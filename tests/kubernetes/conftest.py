@@ -9,13 +9,14 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.beds.kubernetes import Api, ApiRefused, BinariesMissing, ControlPlane, Part, binaries, eventually
+from tests.beds.kubernetes.applying import PATHS, apply
+from tests.beds.kubernetes.fleet import add_namespace, clear
 from tests.kubernetes.running import Running, scheduling
 
-from wattloom.kubernetes import event_loop, looking_after
+from wattloom.kubernetes.client import event_loop
 from wattloom.kubernetes.manifests import manifest
-from wattloom.testing.kubernetes import Api, ApiRefused, BinariesMissing, ControlPlane, Part, binaries, eventually
-from wattloom.testing.kubernetes.applying import PATHS, apply
-from wattloom.testing.kubernetes.fleet import add_namespace, clear
+from wattloom.kubernetes.scheduler import status_reporter
 
 CRD = PATHS["CustomResourceDefinition"]
 PROFILES = "/apis/wattloom.dev/v1alpha1/machineprofiles"
@@ -132,7 +133,7 @@ def _unknown(api: Api, path: str) -> bool:
 @pytest.fixture(autouse=True)
 def looked_after_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Owners of pods that wait are told ten times as soon as users': most tests of the scheduler wait for it."""
-    monkeypatch.setattr(looking_after, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(status_reporter, "LOOK_EVERY_S", 0.1)
 
 
 @pytest.fixture

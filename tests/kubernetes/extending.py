@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.beds.kubernetes import ControlPlane, eventually
 from tests.kubernetes.in_thread import InThread
 
-from wattloom.kubernetes.extender import Extender, Options
-from wattloom.kubernetes.kubeconfig import target_of
-from wattloom.testing.kubernetes import ControlPlane, eventually
+from wattloom.kubernetes.client.kubeconfig import target_of
+from wattloom.kubernetes.extender.extender import Extender, Options
 
 
 def curve(full_w: float, **more: Any) -> str:
@@ -53,4 +53,4 @@ def extending(
         running.stop()
     if running.error is not None:
         raise running.error
-    assert running.extender.deciding.refused == 0
+    assert running.extender.driver.refused == 0

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from wattloom.kubernetes import event_loop
+from wattloom.kubernetes.client import event_loop
 
 
 class Part(Protocol):

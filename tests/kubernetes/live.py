@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.beds.kubernetes import ControlPlane
 
-from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.kubeconfig import target_of
-from wattloom.kubernetes.objects import Pod
-from wattloom.kubernetes.reading import Metadata
-from wattloom.kubernetes.resource import Resource
-from wattloom.testing.kubernetes import ControlPlane
+from wattloom.kubernetes.client.api import Api
+from wattloom.kubernetes.client.kubeconfig import target_of
+from wattloom.kubernetes.client.reading import Metadata
+from wattloom.kubernetes.client.resource import Resource
+from wattloom.kubernetes.model.objects import Pod
 
 
 class Map(msgspec.Struct, frozen=True):

@@ -11,14 +11,14 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from tests.beds.kubernetes import Api, ControlPlane, add_nodes, add_pods, eventually, fake_node, fake_pod
+from tests.beds.kubernetes.processes import Process
 from tests.kubernetes.in_thread import InThread
 
-from wattloom.kubernetes.binding import Binder, Outcome
-from wattloom.kubernetes.kubeconfig import target_of
+from wattloom.kubernetes.client.kubeconfig import target_of
 from wattloom.kubernetes.options import Options
-from wattloom.kubernetes.scheduler import Scheduler
-from wattloom.testing.kubernetes import Api, ControlPlane, add_nodes, add_pods, eventually, fake_node, fake_pod
-from wattloom.testing.kubernetes.processes import Process
+from wattloom.kubernetes.scheduler.binding import Binder, Outcome
+from wattloom.kubernetes.scheduler.scheduler import Scheduler
 
 CURVE = json.dumps({"cores": 8, "threads": 8, "coresWatts": [[0, 50], [8, 150]], "provenance": "measured"})
 CHEAP = json.dumps({"cores": 8, "threads": 8, "coresWatts": [[0, 50], [8, 90]], "provenance": "measured"})
@@ -104,7 +104,7 @@ def scheduling(plane: ControlPlane, kubeconfig: Path | None = None, **options: A
         running.stop()
     if running.error is not None:
         raise running.error
-    assert running.scheduler.deciding.refused == 0
+    assert running.scheduler.driver.refused == 0
 
 
 @contextmanager

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from tests.beds.kubernetes import ControlPlane
 from tests.kubernetes.live import MAPS, PODS, Map, a_map, client
 
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.errors import (
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.client.errors import (
     ApiError,
     Conflict,
     Forbidden,
@@ -20,9 +21,8 @@ from wattloom.kubernetes.errors import (
     Unauthorized,
     Unreachable,
 )
-from wattloom.kubernetes.reading import Metadata
-from wattloom.kubernetes.resource import Resource
-from wattloom.testing.kubernetes import ControlPlane
+from wattloom.kubernetes.client.reading import Metadata
+from wattloom.kubernetes.client.resource import Resource
 
 
 def test_an_object_is_made_read_changed_and_deleted(control_plane: ControlPlane, fresh_namespace: str) -> None:

@@ -3,12 +3,21 @@
 import asyncio
 from pathlib import Path
 
+from tests.beds.kubernetes import ControlPlane, Part, add_nodes, add_pods, fake_node, fake_pod
 from tests.kubernetes.live import PODS, client, relayed
 
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.binding import AlreadyBound, Binder, Bound, NodeGone, Outcome, PodGone, Refused, Unsure
-from wattloom.kubernetes.objects import Pod
-from wattloom.testing.kubernetes import ControlPlane, Part, add_nodes, add_pods, fake_node, fake_pod
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.model.objects import Pod
+from wattloom.kubernetes.scheduler.binding import (
+    AlreadyBound,
+    Binder,
+    Bound,
+    NodeGone,
+    Outcome,
+    PodGone,
+    Refused,
+    Unsure,
+)
 
 
 def _pods(plane: ControlPlane, space: str, *names: str) -> list[tuple[str, str]]:

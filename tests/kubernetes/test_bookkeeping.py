@@ -9,25 +9,25 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.beds.kubernetes import Api, eventually
+from tests.beds.kubernetes.fleet import fake_node, fake_pod
 from tests.kubernetes.running import CURVE, PROFILE, Running, nodes, pods
 
 from wattloom.cluster.node import Node as EngineNode
-from wattloom.kubernetes import wording
-from wattloom.kubernetes.deciding import Deciding
-from wattloom.kubernetes.node_roll import NodeRoll
-from wattloom.kubernetes.objects import Node, Pod
+from wattloom.kubernetes.model import event_messages
+from wattloom.kubernetes.model.objects import Node, Pod
+from wattloom.kubernetes.model.profiles import Profiles
+from wattloom.kubernetes.model.storage_cache import World
 from wattloom.kubernetes.options import usable_policy
-from wattloom.kubernetes.pod_entry import At, PodEntry
-from wattloom.kubernetes.pod_roll import PodRoll
-from wattloom.kubernetes.profiles import Profiles
-from wattloom.kubernetes.world import World
+from wattloom.kubernetes.state.driver import TimedDriver
+from wattloom.kubernetes.state.node_cache import NodeCache
+from wattloom.kubernetes.state.pod_cache import PodCache
+from wattloom.kubernetes.state.pod_entry import At, PodEntry
 from wattloom.prediction.runtimes import ENOUGH_SAMPLES
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.scheduling.invariants import check
 from wattloom.scheduling.state import Stage, TaskRecord
-from wattloom.testing.kubernetes import Api, eventually
-from wattloom.testing.kubernetes.fleet import fake_node, fake_pod
 from wattloom.units import MILLI
 
 OURS = "wattloom"
@@ -43,17 +43,17 @@ class Bench:
         self.ready: list[PodEntry] = []
         self.told: list[ev.AnyEvent] = []
         self._runner = asyncio.Runner()
-        self.deciding = _Noted(self.told, self._carry_out, lambda: self.time)
-        self.pods = PodRoll(
+        self.driver = _Noted(self.told, self._carry_out, lambda: self.time)
+        self.pods = PodCache(
             OURS,
-            self.deciding,
+            self.driver,
             World(),
             node_counts=lambda name: self.nodes.counts(name),
             settled=lambda name: self.nodes.settled(name),
             ready=self.ready.append,
             not_followed=lambda entry, wrong: None,
         )
-        self.nodes = NodeRoll(self.deciding, here=self.pods.node_here, left=self.pods.node_left, busy=self.pods.busy)
+        self.nodes = NodeCache(self.driver, here=self.pods.node_here, left=self.pods.node_left, busy=self.pods.busy)
 
     def _carry_out(self, instruction: AnyInstruction) -> None:
         if isinstance(instruction, Place):
@@ -63,7 +63,7 @@ class Bench:
         async def worked() -> None:
             work(*args)
             self._take_in()
-            check(self.deciding.engine)
+            check(self.driver.engine)
 
         self._runner.run(worked())
 
@@ -72,7 +72,7 @@ class Bench:
             self.pods.submit(self.ready.pop(0))
 
     def close(self) -> None:
-        self.deciding.stop()
+        self.driver.stop()
         self._runner.close()
 
     # -- what happens --------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Bench:
         self._in_loop(self.pods.not_bound, self.entry(name), "its node is gone")
 
     def tell(self, event: ev.AnyEvent) -> None:
-        self._in_loop(self.deciding.tell, event)
+        self._in_loop(self.driver.tell, event)
 
     # -- what is so ----------------------------------------------------------------------------------------------------
 
@@ -109,11 +109,11 @@ class Bench:
         """What the engine has of it."""
         task = self.entry(name).task
         assert task is not None
-        return self.deciding.engine.ledger.tasks[task.id]
+        return self.driver.engine.ledger.tasks[task.id]
 
     def cpus(self, node: str) -> float:
         """Given out."""
-        return self.deciding.engine.ledger.index.nodes[node].allocated / MILLI
+        return self.driver.engine.ledger.index.nodes[node].allocated / MILLI
 
     def learned(self, name: str) -> list[float | None]:
         """Run times that were told of ended tasks of this pod."""
@@ -122,10 +122,10 @@ class Bench:
 
     @property
     def refused(self) -> int:
-        return self.deciding.refused
+        return self.driver.refused
 
 
-class _Noted(Deciding):
+class _Noted(TimedDriver):
     """Keeps what was told."""
 
     def __init__(self, told: list[ev.AnyEvent], carry_out: Any, clock: Any) -> None:
@@ -232,7 +232,7 @@ def test_a_pod_that_was_being_deleted_still_is_when_its_node_comes_back(bench: B
     bench.pod("old", on="n1", leaving=True)
     bench.node_gone("n1")
     bench.node("n1", cpu="4")
-    assert bench.record("old").leaving
+    assert bench.record("old").holding.leaving
     bench.pod("old", on="n1", leaving=True)
     assert bench.refused == 0
 
@@ -243,7 +243,7 @@ def test_a_pod_whose_deletion_began_while_its_node_was_gone_is_leaving(bench: Be
     bench.node_gone("n1")
     bench.pod("old", on="n1", leaving=True)
     bench.node("n1", cpu="4")
-    assert bench.record("old").leaving
+    assert bench.record("old").holding.leaving
     assert bench.refused == 0
 
 
@@ -277,7 +277,7 @@ def test_a_pod_that_is_being_deleted_and_gets_another_label_is_still_leaving(ben
     bench.node("n1")
     bench.pod("old", on="n1", leaving=True)
     bench.pod("old", on="n1", leaving=True, labels={"tier": "back"})
-    assert bench.record("old").leaving
+    assert bench.record("old").holding.leaving
     assert bench.refused == 0
 
 
@@ -361,8 +361,8 @@ def test_nobody_writes_on_for_a_pod_that_was_deleted_while_it_waited(running: Ru
     """Made again under its name, it is another pod: what was to be said of the first would conflict for ever.
 
     It is gone without notice, as after a watch that was cut."""
-    conditions, roll = running.scheduler.conditions, running.scheduler.state.pods
-    changed = roll.changed
+    conditions, cache = running.scheduler.conditions, running.scheduler.state.pods
+    changed = cache.changed
     write, send = conditions._write, conditions._send
     writing: list[PodEntry] = []
     sent: list[str] = []
@@ -383,7 +383,7 @@ def test_nobody_writes_on_for_a_pod_that_was_deleted_while_it_waited(running: Ru
         if pod.metadata.deletion_timestamp is None:
             changed(pod)
 
-    running.call(lambda: setattr(roll, "changed", without_notice))
+    running.call(lambda: setattr(cache, "changed", without_notice))
     running.call(lambda: setattr(conditions, "_write", counted))
     running.call(lambda: setattr(conditions, "_send", made_again))
     nodes(api, "n1", cpu="1")
@@ -426,10 +426,10 @@ def test_the_machine_is_taken_once_nothing_stands_in_its_way(bench: Bench) -> No
     bench.node("n1", cpu="4")
     bench.pod("old", on="n1")
     bench.node("n1", cpu="4", arch="arm64")
-    assert bench.deciding.engine.ledger.nodes["n1"].machine == "unknown-x86_64-4"
+    assert bench.driver.engine.ledger.nodes["n1"].machine == "unknown-x86_64-4"
     bench.removed("old")
     bench.node("n1", cpu="4", arch="arm64", unschedulable=True)
-    assert bench.deciding.engine.ledger.nodes["n1"].machine == "unknown-aarch64-4"
+    assert bench.driver.engine.ledger.nodes["n1"].machine == "unknown-aarch64-4"
 
 
 @pytest.mark.parametrize("before", [None, "unknown-x86_64-4"])
@@ -443,7 +443,7 @@ def test_a_node_whose_machine_cannot_be_defined_is_what_it_was_or_of_unknown_pow
     if before is not None:
         bench.node("n1", cpu="4")
     bench.node("n1", **about)
-    known = bench.deciding.engine.ledger.nodes["n1"]
+    known = bench.driver.engine.ledger.nodes["n1"]
     assert (known.machine, known.closed) == ("unknown-x86_64-4", True)
 
 
@@ -470,14 +470,14 @@ def test_run_times_are_learned_from_what_a_real_api_server_tells(running: Runnin
     nodes(api, "n1")
     names = [f"job-{number}" for number in range(5)]
     pods(api, space, *names)
-    roll = running.scheduler.state.pods
-    eventually(lambda: running.call(lambda: [each.at for each in roll.by_uid.values()]) == [At.ON_NODE] * 5)
+    cache = running.scheduler.state.pods
+    eventually(lambda: running.call(lambda: [each.at for each in cache.by_uid.values()]) == [At.ON_NODE] * 5)
     for name in names:
         path = f"/api/v1/namespaces/{space}/pods/{name}/status"
         api.patch(path, {"status": {"phase": "Running"}})
         api.patch(path, {"status": {"phase": "Succeeded"}})
-    eventually(lambda: not running.call(lambda: roll.by_uid))
-    measured = running.call(running.scheduler.deciding.engine.ledger.runtimes.measured)
+    eventually(lambda: not running.call(lambda: cache.by_uid))
+    measured = running.call(running.scheduler.driver.engine.ledger.predictor.measured)
     assert [(function, used.calls) for (function, _, _), used in measured.items()] == [(f"{space}/job", 5)]
 
 
@@ -515,7 +515,7 @@ def test_an_event_says_how_many_runs_it_takes_until_joules_are_known(bench: Benc
     def words(name: str) -> str:
         entry = bench.pod(name)
         record = bench.record(name)
-        return wording.scheduled(Place(record.task.id, 1, entry.node, "", 0.0), record, 1, "least-joules", "")
+        return event_messages.scheduled(Place(record.task.id, 1, entry.node, "", 0.0), record, 1, "least-joules", "")
 
     bench.node("n1", annotations={PROFILE: CURVE})
     for number in range(ENOUGH_SAMPLES):
@@ -542,7 +542,7 @@ def test_what_was_learned_of_bare_pods_outlives_another_that_declares_its_run_ti
         bench.ended(f"job-{number}", "Succeeded", on="n1", ran=[{"name": "c", "state": THREE_SECONDS}])
     for number, seconds in ((3, "60"), (4, "90")):
         bench.pod(f"job-{number}", annotations={"wattloom.dev/runtime-seconds": seconds})
-    known = bench.deciding.engine.ledger.runtimes.measured()
+    known = bench.driver.engine.ledger.predictor.measured()
     assert {function: used.mean_s for (function, _, _), used in known.items()} == {"default/job": 3.0}
     declared = [bench.record(name).shape.function.variants[0].seconds for name in ("job-3", "job-4")]
     assert [list(each.values()) for each in declared] == [[60.0], [90.0]]

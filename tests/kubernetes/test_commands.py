@@ -10,13 +10,13 @@ from tests.profiling.made import cpu_profile, disturbed
 
 from wattloom.cli.kubernetes import kubernetes
 from wattloom.cli.main import cli
-from wattloom.cluster.profile_file import encode_profile
 from wattloom.errors import InputError
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.extender_config import scheduler_config
-from wattloom.kubernetes.extender_http import ExtenderServer
-from wattloom.kubernetes.health import SHORTEST_TOKEN
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.extender.config import scheduler_config
+from wattloom.kubernetes.extender.http import ExtenderServer
 from wattloom.kubernetes.manifests import manifest
+from wattloom.machines.profile_file import encode_profile
+from wattloom.serving.access import SHORTEST_TOKEN
 
 
 def test_the_manifest_has_the_very_configuration_that_the_command_prints() -> None:

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from tests.kubernetes.wire_server import Caller, playing
 
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.credentials import Fixed, bearer
-from wattloom.kubernetes.errors import (
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.client.api import Api
+from wattloom.kubernetes.client.credentials import Fixed, bearer
+from wattloom.kubernetes.client.errors import (
     BadAnswer,
     Forbidden,
     Gone,
@@ -22,9 +22,9 @@ from wattloom.kubernetes.errors import (
     Unauthorized,
     Unreachable,
 )
-from wattloom.kubernetes.reading import Bookmark, Change, Metadata, Unreadable
-from wattloom.kubernetes.resource import Resource
-from wattloom.kubernetes.target import Target
+from wattloom.kubernetes.client.reading import Bookmark, Change, Metadata, Unreadable
+from wattloom.kubernetes.client.resource import Resource
+from wattloom.kubernetes.client.target import Target
 
 
 class Thing(msgspec.Struct, frozen=True):
@@ -444,7 +444,7 @@ def test_a_watch_that_is_cut_gives_what_came_and_then_an_error() -> None:
 
 
 def test_a_watch_that_falls_silent_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wattloom.kubernetes.api.SILENCE_S", 0.1)
+    monkeypatch.setattr("wattloom.kubernetes.client.api.SILENCE_S", 0.1)
 
     async def play(caller: Caller) -> None:
         await caller.request()

@@ -9,11 +9,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tests.beds.kubernetes import ControlPlane, Part
+from tests.beds.kubernetes.differential import Differential, Tried
+from tests.beds.kubernetes.reference import Reference
 from tests.kubernetes.conftest import programs_or_skip
-
-from wattloom.testing.kubernetes import ControlPlane, Part
-from wattloom.testing.kubernetes.differential import Differential, Tried
-from wattloom.testing.kubernetes.reference import Reference
 
 CASES = int(os.environ.get("WATTLOOM_DIFFERENTIAL_CASES", "150"))
 SEED = int(os.environ.get("WATTLOOM_DIFFERENTIAL_SEED", "1"))

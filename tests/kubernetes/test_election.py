@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.beds.kubernetes import ControlPlane, Part
 from tests.kubernetes.live import client, eventually_so, relayed
 
 from wattloom.errors import InputError
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.credentials import Fixed
-from wattloom.kubernetes.election import LEASES, Election, steady_s
-from wattloom.kubernetes.target import Target
-from wattloom.testing.kubernetes import ControlPlane, Part
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.client.api import Api
+from wattloom.kubernetes.client.credentials import Fixed
+from wattloom.kubernetes.client.leader_election import LEASES, LeaderElection, steady_s
+from wattloom.kubernetes.client.target import Target
 
 FAST = {"lease_s": 3.0, "renew_s": 2.0, "retry_s": 0.1}
 """Renewed far more often than a busy machine needs."""
@@ -32,7 +32,7 @@ class Replica:
 
     def __init__(self, api: Api, name: str, space: str, **options: Any) -> None:
         self.spans: list[list[float]] = []
-        self.election = Election(
+        self.election = LeaderElection(
             api, name, namespace=space, started=self._started, stopped=self._stopped, **{**FAST, **options}
         )
         self.task = asyncio.create_task(self.election.run())
@@ -141,7 +141,9 @@ def test_clocks_that_disagree_by_hours_do_not_matter(
         async with client(control_plane) as api, _replicas(api, fresh_namespace, "a", **LONG) as (first,):
             await eventually_so(lambda: first.leading)
             # The clock of the leader stands still in another century: nobody looks at it, but the lease must change.
-            monkeypatch.setattr("wattloom.kubernetes.election._now", lambda: "1999-01-01T00:00:00.000000Z")
+            monkeypatch.setattr(
+                "wattloom.kubernetes.client.leader_election._now", lambda: "1999-01-01T00:00:00.000000Z"
+            )
             async with _replicas(api, fresh_namespace, "b", clock=skewed, **LONG) as (second,):
                 for _ in range(4):  # in all far longer than the lease lasts
                     seen = second.election._seen
@@ -165,8 +167,8 @@ def test_a_lease_whose_metadata_alone_is_touched_is_a_dead_leaders(
     async def live() -> None:
         now = 1000.0
         async with client(control_plane) as api:
-            dead = Election(api, "dead", namespace=fresh_namespace, clock=lambda: now)
-            standby = Election(api, "standby", namespace=fresh_namespace, clock=lambda: now)
+            dead = LeaderElection(api, "dead", namespace=fresh_namespace, clock=lambda: now)
+            standby = LeaderElection(api, "standby", namespace=fresh_namespace, clock=lambda: now)
             assert await dead._try()
             for second in range(9):
                 touch = {"metadata": {"annotations": {"example.com/touched": str(second)}}}
@@ -217,4 +219,4 @@ def test_without_the_server_the_leader_stops_in_time_and_leads_again_later(
 def test_times_that_could_let_two_lead_are_not_accepted() -> None:
     api = Api(Target("http://127.0.0.1:9", Fixed()))
     with pytest.raises(InputError, match="lease > renew"):
-        Election(api, "a", namespace="x", lease_s=5, renew_s=7)
+        LeaderElection(api, "a", namespace="x", lease_s=5, renew_s=7)

@@ -3,18 +3,18 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from wattloom.kubernetes.event_book import EventBook, Line, Pod, Series, clipped
+from wattloom.kubernetes.client.event_aggregator import EventAggregator, Line, Pod, Series, clipped
 
 POD = Pod("space", "web", "uid-1")
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
 
-def _repeat(book: EventBook, note: str, clock: float) -> None:
+def _repeat(book: EventAggregator, note: str, clock: float) -> None:
     now = NOW + timedelta(seconds=clock)
     book.repeat(POD, "FailedScheduling", note, "Warning", "Scheduling", now, 1000 + clock)
 
 
-def _written(book: EventBook, clock: float) -> Line:
+def _written(book: EventAggregator, clock: float) -> Line:
     line = book.take(1000 + clock)
     assert line is not None
     book.name(line)
@@ -24,7 +24,7 @@ def _written(book: EventBook, clock: float) -> Line:
 
 
 def test_the_same_words_are_counted_on_one_event_and_written_now_and_then() -> None:
-    book = EventBook("wattloom", "one", repeat_s=10)
+    book = EventAggregator("wattloom", "one", repeat_s=10)
     _repeat(book, "no room", 0)
     first = _written(book, 0)
     for clock in range(1, 10):
@@ -37,7 +37,7 @@ def test_the_same_words_are_counted_on_one_event_and_written_now_and_then() -> N
 
 
 def test_other_words_are_another_event_of_another_name() -> None:
-    book = EventBook("wattloom", "one", repeat_s=0)
+    book = EventAggregator("wattloom", "one", repeat_s=0)
     _repeat(book, "no room", 0)
     name = _written(book, 0).event
     _repeat(book, "no watts", 1)
@@ -47,7 +47,7 @@ def test_other_words_are_another_event_of_another_name() -> None:
 
 
 def test_words_told_in_haste_are_written_when_they_are_due_and_the_last_ones_count() -> None:
-    book = EventBook("wattloom", "one", repeat_s=10)
+    book = EventAggregator("wattloom", "one", repeat_s=10)
     _repeat(book, "a", 0)
     _written(book, 0)
     _repeat(book, "b", 1)
@@ -60,7 +60,7 @@ def test_words_told_in_haste_are_written_when_they_are_due_and_the_last_ones_cou
 
 
 def test_a_line_that_is_being_written_is_not_written_by_a_second_writer() -> None:
-    book = EventBook("wattloom", "one", repeat_s=0)
+    book = EventAggregator("wattloom", "one", repeat_s=0)
     _repeat(book, "no room", 0)
     line = book.take(2000.0)
     assert line is not None
@@ -73,7 +73,7 @@ def test_a_line_that_is_being_written_is_not_written_by_a_second_writer() -> Non
 
 
 def test_a_pod_that_is_placed_has_its_last_refusals_written_first() -> None:
-    book = EventBook("wattloom", "one", repeat_s=100)
+    book = EventAggregator("wattloom", "one", repeat_s=100)
     _repeat(book, "no room", 0)
     _written(book, 0)
     _repeat(book, "no room", 1)
@@ -85,7 +85,7 @@ def test_a_pod_that_is_placed_has_its_last_refusals_written_first() -> None:
 
 
 def test_a_series_that_was_long_silent_begins_anew_and_nothing_is_kept_for_ever() -> None:
-    book = EventBook("wattloom", "one")
+    book = EventAggregator("wattloom", "one")
     _repeat(book, "no room", 0)
     first = _written(book, 0)
     _repeat(book, "no room", 500)
@@ -98,7 +98,7 @@ def test_a_series_that_was_long_silent_begins_anew_and_nothing_is_kept_for_ever(
 
 def test_one_pod_is_written_of_no_more_often_than_client_go_would() -> None:
     """25 at once, then one more every five minutes, however often its reason changes."""
-    book = EventBook("wattloom", "one", repeat_s=0)
+    book = EventAggregator("wattloom", "one", repeat_s=0)
     written = []
     for second in range(3600):
         _repeat(book, f"reason {second}", second)
@@ -114,7 +114,7 @@ def test_one_pod_is_written_of_no_more_often_than_client_go_would() -> None:
 
 
 def test_pods_that_wait_have_a_budget_and_are_in_nobodys_way() -> None:
-    book = EventBook("wattloom", "one")
+    book = EventAggregator("wattloom", "one")
     for number in range(10_000):
         pod = Pod("space", f"p{number}", f"u{number}")
         book.repeat(pod, "FailedScheduling", "no room", "Warning", "Scheduling", NOW, 1000.0)

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.beds.kubernetes import Api, ControlPlane, Part, add_nodes, add_pods, eventually, fake_node, fake_pod
+from tests.beds.kubernetes.processes import Process, free_ports
 from tests.kubernetes.conftest import programs_or_skip
 from tests.kubernetes.extending import curve, extending
 from tests.kubernetes.running import PROFILE, all_bound, ask, nodes_of, told
 
 from wattloom.cli.kubernetes import kubernetes
-from wattloom.kubernetes.extender_answers import ALL
-from wattloom.kubernetes.extender_config import scheduler_config
-from wattloom.kubernetes.extender_http import server_encryption
-from wattloom.testing.kubernetes import Api, ControlPlane, Part, add_nodes, add_pods, eventually, fake_node, fake_pod
-from wattloom.testing.kubernetes.processes import Process, free_ports
+from wattloom.kubernetes.extender.answers import ALL
+from wattloom.kubernetes.extender.config import scheduler_config
+from wattloom.serving.access import server_encryption
 
 DEAR, CHEAP = curve(250), curve(90)
 

@@ -8,30 +8,34 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.beds.kubernetes.fleet import fake_node, fake_pod
 from tests.kubernetes.extending import curve
 
+from wattloom.cluster.index import FIRST_TIER, UNKNOWN_TIER
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
-from wattloom.kubernetes import extender_functions
-from wattloom.kubernetes.deciding import Deciding
-from wattloom.kubernetes.extender import advising, kept
-from wattloom.kubernetes.extender_answers import ALL, Answers
-from wattloom.kubernetes.extender_choice import Choice
-from wattloom.kubernetes.extender_load import Loads
-from wattloom.kubernetes.extender_pages import METRICS
-from wattloom.kubernetes.extender_scores import scores
-from wattloom.kubernetes.extender_state import bare_node
-from wattloom.kubernetes.node_roll import NodeRoll
-from wattloom.kubernetes.objects import Node, Pod
-from wattloom.kubernetes.profiles import ANNOTATION
-from wattloom.kubernetes.scheduler import usable_policy
+from wattloom.kubernetes.extender import functions as extender_functions
+from wattloom.kubernetes.extender.answers import ALL, Answers
+from wattloom.kubernetes.extender.choice import Choice
+from wattloom.kubernetes.extender.cluster_state import bare_node
+from wattloom.kubernetes.extender.extender import advising, kept
+from wattloom.kubernetes.extender.load import Loads
+from wattloom.kubernetes.extender.pages import METRICS
+from wattloom.kubernetes.extender.scores import scores
+from wattloom.kubernetes.model.objects import Node, Pod
+from wattloom.kubernetes.model.profiles import ANNOTATION
+from wattloom.kubernetes.scheduler.scheduler import usable_policy
+from wattloom.kubernetes.state.driver import TimedDriver
+from wattloom.kubernetes.state.node_cache import NodeCache
 from wattloom.policies.least_joules import SLOW_TIER
 from wattloom.policies.protocol import Policy, Proposal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.scheduling import events as ev
-from wattloom.testing.kubernetes.fleet import fake_node, fake_pod
+from wattloom.scheduling.engine import Engine
+from wattloom.scheduling.instructions import AnyInstruction, Conclude
+from wattloom.testing.fingerprint import fingerprint
 
 Body = dict[str, Any]
 
@@ -42,16 +46,22 @@ class Bench:
     def __init__(self, *, keep: int = 1, policy: str = "least-joules", cap_w: float | None = None) -> None:
         self.time = 0.0
         self.synced = True
-        self.deciding = Deciding(advising(usable_policy(policy)), lambda _: None, clock=lambda: self.time)
+        self.driver = TimedDriver(
+            advising(usable_policy(policy)),
+            lambda _: None,
+            clock=lambda: self.time,
+            mode="record",
+            remembered_ends=extender_functions.MOST_ENDED,
+        )
         self.heard = 0
-        self.loads = Loads(self.deciding, lambda name: self.nodes.counts(name), assume_s=30.0, heard=lambda: self.heard)
-        self.nodes = NodeRoll(
-            self.deciding, here=self.loads.node_here, left=self.loads.node_left, busy=lambda _: False, form=bare_node
+        self.loads = Loads(self.driver, lambda name: self.nodes.counts(name), assume_s=30.0, heard=lambda: self.heard)
+        self.nodes = NodeCache(
+            self.driver, here=self.loads.node_here, left=self.loads.node_left, busy=lambda _: False, form=bare_node
         )
         if cap_w is not None:
-            self.deciding.tell(ev.CapChanged(0.0, cap_w))
-        choice = Choice(self.deciding.engine.policy, self.deciding.engine.ledger.view)
-        self.answers = Answers(self.deciding, choice, self.loads, keep=keep, synced=lambda: self.synced)
+            self.driver.tell(ev.CapChanged(0.0, cap_w))
+        choice = Choice(self.driver.engine.policy, self.driver.engine.ledger)
+        self.answers = Answers(self.driver, choice, self.loads, keep=keep, synced=lambda: self.synced)
 
     def node(self, name: str, profile: str | None = None, **options: Any) -> None:
         annotations = {ANNOTATION: profile} if profile else {}
@@ -75,13 +85,13 @@ class Bench:
 
     def expected(self, name: str, node: str) -> float | None:
         """How long a pod of that name would run there; None: not known."""
-        ledger = self.deciding.engine.ledger
+        ledger = self.driver.engine.ledger
         shape = ledger.shape_of(self.loads.call(seen(pod(name))))
-        found = ledger.runtimes.expect(shape.function, shape.variants[0], ledger.view.nodes()[node].cls.machine)
+        found = ledger.predictor.expect(shape.function, shape.variants[0], ledger.view.nodes()[node].cls.machine)
         return None if isinstance(found, Unknown) else float(found.seconds)
 
     def demand(self, node: str) -> int:
-        return self.deciding.engine.ledger.view.nodes()[node].demand
+        return self.driver.engine.ledger.view.nodes()[node].demand
 
 
 def pod(name: str, *, cpu: str = "1", on: str = "", phase: str = "Pending", **options: Any) -> Body:
@@ -155,9 +165,9 @@ def test_every_offer_gets_the_node_that_ranking_all_of_them_would_give() -> None
     for number in range(300):
         offered = random.sample(names, random.randint(1, 40))
         task = bench.loads.call(seen(pod(f"p{number}", cpu=random.choice(("250m", "1", "2")))))
-        view = bench.deciding.engine.ledger.view
-        shape = bench.deciding.engine.ledger.shape_of(task)
-        policy: Any = bench.deciding.engine.policy
+        view = bench.driver.engine.ledger.view
+        shape = bench.driver.engine.ledger.shape_of(task)
+        policy: Any = bench.driver.engine.policy
         ranked = sorted((policy.rank(shape, view.nodes()[name].site, view), name) for name in offered)
         cpu = f"{round((task.requirements.cpu if task.requirements else 0) * 1000)}m"
         assert bench.chosen(pod(f"p{number}", cpu=cpu), *offered) == [ranked[0][1]]
@@ -189,7 +199,7 @@ def test_the_clusters_cap_counts_what_was_just_sent_there() -> None:
     assert (
         bench.filter(pod("a"), "n1", "n2")["FailedNodes"]["n1"] == "node(s) would take the cluster above its power cap"
     )
-    bench.deciding.tell(ev.CapChanged(bench.deciding.now, 105.0))
+    bench.driver.tell(ev.CapChanged(bench.driver.now, 105.0))
     assert bench.chosen(pod("b"), "n1", "n2") == ["n1"]
     assert bench.chosen(pod("c"), "n1", "n2") == []
     assert bench.chosen(pod("b"), "n1", "n2") == ["n1"]  # asked again of the same pod: it does not stand in its own way
@@ -231,14 +241,14 @@ def test_a_pod_counts_where_it_was_sent_until_it_is_seen_there(bench: Bench) -> 
     assert bench.demand("cheap") == 1000
     bench.loads.deleted(seen(pod("a", on="cheap")))
     assert bench.demand("cheap") == 0
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
 
 
 def test_a_pod_that_went_elsewhere_counts_there(bench: Bench) -> None:
     bench.chosen(pod("a"), "cheap", "dear")
     bench.loads.changed(seen(pod("a", on="dear")))
     assert (bench.demand("cheap"), bench.demand("dear"), bench.loads.elsewhere) == (0, 1000, 1)
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
 
 
 def test_a_pod_that_goes_nowhere_is_given_up_after_a_while(bench: Bench) -> None:
@@ -250,7 +260,7 @@ def test_a_pod_that_goes_nowhere_is_given_up_after_a_while(bench: Bench) -> None
     bench.loads.expire()
     assert (bench.demand("cheap"), bench.loads.expired, bench.loads.by_uid) == (0, 1, {})
     assert bench.chosen(pod("a"), "cheap", "dear") == ["cheap"]  # and may come again
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
 
 
 def test_nothing_is_given_up_while_nothing_is_heard_of_pods(bench: Bench) -> None:
@@ -289,7 +299,7 @@ def test_pods_stay_counted_while_their_node_comes_and_goes(bench: Bench) -> None
     assert bench.demand("late") == 1000
     bench.loads.changed(seen(pod("a", on="late", cpu="2")))  # resized in place
     assert bench.demand("late") == 2000
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
 
 
 def test_run_times_are_learned_from_pods_that_end(bench: Bench) -> None:
@@ -349,12 +359,53 @@ def test_a_pod_that_is_resized_while_it_runs_is_learned_with_its_whole_run(bench
         bench.time += 30.0
         bench.loads.deleted(seen(pod(name, on="cheap", cpu="2", phase="Succeeded")))
     assert bench.expected("job-9", "cheap") == pytest.approx(60.0)
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
+
+
+class Told:
+    """A log that keeps events."""
+
+    def __init__(self) -> None:
+        self.events: list[ev.AnyEvent] = []
+
+    def write(self, event: ev.AnyEvent, instructions: list[AnyInstruction]) -> None:
+        self.events.append(event)
+
+
+@pytest.mark.parametrize("policy", ["least-joules", "round-robin"])
+def test_all_that_the_engine_knows_it_was_told_as_events(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extender_functions, "MOST_IDLE", 20)
+    bench, told = Bench(policy=policy), Told()
+    bench.driver.driver.log = told
+    bench.node("dear", curve(250))
+    bench.node("cheap", curve(90))
+    for number in range(60):
+        lives(bench, f"job-{number}-x", "Pending", "Running")
+        bench.chosen(pod(f"ask-{number}-x"), "cheap", "dear")
+        bench.scored(pod(f"rank-{number}-x"), "cheap", "dear")
+        bench.heard += 1
+        bench.loads.expire()
+    again = Engine(advising(usable_policy(policy)), remembered_ends=extender_functions.MOST_ENDED)
+    for event in told.events:
+        assert all(isinstance(each, Conclude) for each in again.handle(event))
+    one, other = fingerprint(bench.driver.engine), fingerprint(again)
+    for topic in ("nodes", "functions", "ended", "view", "learned", "arrivals"):
+        assert one[topic] == other[topic], topic
+    assert bench.driver.engine.proposals == 0
+    assert any(isinstance(each, ev.FunctionsForgotten) for each in told.events)
+    assert bench.driver.refused == 0
+
+
+def test_a_round_goes_on_from_the_last_answer() -> None:
+    bench = Bench(policy="round-robin")
+    for name in ("a", "b", "c"):
+        bench.node(name, curve(90))
+    assert [bench.chosen(pod(f"p{number}"), "a", "b", "c") for number in range(4)] == [["a"], ["b"], ["c"], ["a"]]
 
 
 def test_functions_that_were_called_once_are_forgotten_in_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extender_functions, "MOST_IDLE", 20)
-    ledger = bench.deciding.engine.ledger
+    ledger = bench.driver.engine.ledger
     for number in range(5):
         lives(bench, f"kept-{number}", "Pending", "Running")
     bench.loads.changed(seen(pod("stays", on="cheap")))
@@ -366,14 +417,14 @@ def test_functions_that_were_called_once_are_forgotten_in_time(bench: Bench, mon
         if number % 5 == 0:
             bench.expected("kept-9", "cheap")
     assert len(ledger.functions) <= 20 + 2
-    assert len(ledger.runtimes.measured()) <= 20
+    assert len(ledger.predictor.measured()) <= 20
     assert len(ledger.ended) <= extender_functions.MOST_ENDED
     assert bench.expected("kept-9", "cheap") == pytest.approx(60.0)
     assert bench.expected("job-1-x", "cheap") is None  # may come again, as one that is new
     bench.nodes.deleted("cheap")
     bench.node("cheap", curve(90))
     assert bench.demand("cheap") == 2000  # of the one that stays, and of the last that was asked about
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
 
 
 def test_a_profile_of_another_architecture_leaves_the_node_in_use_though_pods_are_there(bench: Bench) -> None:
@@ -381,8 +432,8 @@ def test_a_profile_of_another_architecture_leaves_the_node_in_use_though_pods_ar
     bench.node("cheap", curve(90, arch="aarch64"))
     assert "arch" in bench.nodes.problems["cheap"]
     bench.node("cheap", curve(90, arch="amd64", capW=70.0))
-    assert (bench.deciding.refused, bench.nodes.problems) == (0, {})
-    assert bench.deciding.engine.ledger.nodes["cheap"].cap_w == 70.0
+    assert (bench.driver.refused, bench.nodes.problems) == (0, {})
+    assert bench.driver.engine.ledger.nodes["cheap"].cap_w == 70.0
     assert bench.demand("cheap") == 1000
 
 
@@ -391,27 +442,27 @@ def test_an_absurd_profile_leaves_the_others_in_use(bench: Bench) -> None:
     bench.node("absurd", absurd)
     bench.node("cheap", absurd)
     assert bench.chosen(pod("a"), "absurd", "dear", "cheap") == ["dear"]
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------
 
 
 def test_scores_follow_costs_and_what_is_unknown_gets_nothing() -> None:
-    assert scores({1: (100.0, 0.0), 2: (200.0, 0.0), 3: (150.0, 0.0), 4: None, 5: (inf, inf)}) == {
-        1: 10, 2: 3, 3: 6, 4: 0, 5: 0,
-    }  # fmt: skip
+    known = {key: (FIRST_TIER, cost, 0.0) for key, cost in ((1, 100.0), (2, 200.0), (3, 150.0))}
+    assert scores(known | {4: None, 5: (UNKNOWN_TIER, inf, inf)}) == {1: 10, 2: 3, 3: 6, 4: 0, 5: 0}
 
 
 def test_costs_that_hardly_differ_leave_the_choice_to_kubernetes() -> None:
-    assert scores({1: (100.0, 0.0), 2: (101.0, 0.0)}) == {1: 10, 2: 10}
-    assert scores({1: (0.0, 0.0), 2: (0.0, 0.0)}) == {1: 10, 2: 10}
+    assert scores({1: (FIRST_TIER, 100.0, 0.0), 2: (FIRST_TIER, 101.0, 0.0)}) == {1: 10, 2: 10}
+    assert scores({1: (FIRST_TIER, 0.0, 0.0), 2: (FIRST_TIER, 0.0, 0.0)}) == {1: 10, 2: 10}
 
 
 def test_slow_and_half_known_places_come_after_known_ones() -> None:
-    found = scores({1: (500.0, 0.0), 2: (900.0, 0.0), 3: (SLOW_TIER + 5.0, 1.0), 4: (inf, 7.0), 5: (inf, inf)})
-    assert [found[key] for key in (1, 2, 3, 4, 5)] == [10, 3, 2, 1, 0]
-    assert scores({4: (inf, 7.0), 6: (inf, 14.0), 5: (inf, inf)}) == {4: 10, 6: 3, 5: 0}
+    known = {1: (FIRST_TIER, 500.0, 0.0), 2: (FIRST_TIER, 900.0, 0.0), 3: (SLOW_TIER, 5.0, 1.0)}
+    unknown = {4: (UNKNOWN_TIER, inf, 7.0), 5: (UNKNOWN_TIER, inf, inf)}
+    assert scores(known | unknown) == {1: 10, 2: 3, 3: 2, 4: 1, 5: 0}
+    assert scores(unknown | {6: (UNKNOWN_TIER, inf, 14.0)}) == {4: 10, 6: 3, 5: 0}
 
 
 # -- questions that make no sense -------------------------------------------------------------------------------------
@@ -447,7 +498,7 @@ def test_a_policy_that_fails_is_told_as_an_error(bench: Bench, monkeypatch: pyte
     def broken(*_: object) -> None:
         raise ZeroDivisionError("of the policy")
 
-    monkeypatch.setattr(type(bench.deciding.engine.policy), "rank", broken)
+    monkeypatch.setattr(type(bench.driver.engine.policy), "rank", broken)
     assert "ZeroDivisionError: of the policy" in bench.filter(pod("a"), "cheap")["Error"]
 
 
@@ -462,7 +513,7 @@ def test_a_policy_that_names_a_node_that_was_not_offered_is_not_followed(
         def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float:
             return 0.0
 
-    choice = Choice(Elsewhere(), bench.deciding.engine.ledger.view)
+    choice = Choice(Elsewhere(), bench.driver.engine.ledger)
     monkeypatch.setattr(bench.answers, "_choice", choice)
     assert bench.filter(pod("a"), "cheap")["NodeNames"] == []
 

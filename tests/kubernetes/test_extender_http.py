@@ -7,13 +7,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from wattloom.errors import InputError
-from wattloom.kubernetes import event_loop, extender_http
-from wattloom.kubernetes.extender_http import ExtenderServer
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.extender import http as extender_http
+from wattloom.kubernetes.extender.http import LIMITS, ExtenderServer
+from wattloom.serving.places import Limits
 
 TOKEN = "a-token-that-is-long"
+CONNECTION = extender_http._Connection
 pytestmark = pytest.mark.usefixtures("loop")
 
 
@@ -121,25 +125,21 @@ def test_what_is_no_question_is_refused_in_words(asked: bytes, status: int, word
     run(work)
 
 
-def test_a_question_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extender_http, "MOST_BODY", 1000)
+def limits(**few: Any) -> Limits:
+    return msgspec.structs.replace(LIMITS, **few)
 
+
+def test_a_question_that_is_too_long_is_refused() -> None:
     async def work() -> None:
-        async with serving() as server:
+        async with serving(limits=limits(body=1000)) as server:
             assert (await exchange(server, question(b"x" * 1001)))[0][0] == 413
 
     run(work)
 
 
-def test_half_a_question_is_not_waited_for_and_the_one_who_never_asked_leaves_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(extender_http, "HALF_S", 0.2)
-    monkeypatch.setattr(extender_http, "SWEEP_S", 0.1)
-    monkeypatch.setattr(extender_http, "MOST_CALLERS", 2)
-
+def test_half_a_question_is_not_waited_for_and_the_one_who_never_asked_leaves_first() -> None:
     async def work() -> None:
-        async with serving() as server:
+        async with serving(limits=limits(request_s=5.0, callers=2)) as server:
             pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(3)]
             assert await asyncio.wait_for(pairs[0][0].read(), 20) == b""
             pairs[1][1].write(question()[:-3])
@@ -175,7 +175,15 @@ def test_with_a_token_only_those_who_bring_it_are_answered() -> None:
     run(work)
 
 
-def test_who_may_not_ask_is_refused_before_he_has_sent_the_question() -> None:
+def test_who_may_not_ask_is_refused_before_he_has_sent_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[extender_http._Connection] = []
+
+    def make(*given: Any) -> extender_http._Connection:
+        made.append(CONNECTION(*given))
+        return made[-1]
+
+    monkeypatch.setattr(extender_http, "_Connection", make)
+
     async def work() -> None:
         async with serving(token=TOKEN) as server:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -183,8 +191,7 @@ def test_who_may_not_ask_is_refused_before_he_has_sent_the_question() -> None:
             writer.write(whole[:500_000])
             async with asyncio.timeout(20):
                 assert b"401" in await reader.readline()
-            (caller,) = server.callers
-            assert not caller._body  # nothing of it is kept
+            assert not made[0]._body  # nothing of it is kept
             writer.write(whole[500_000:])
             async with asyncio.timeout(20):
                 assert b"token is needed" in await reader.read()

@@ -9,18 +9,19 @@ from urllib.request import urlopen
 
 import msgspec
 import pytest
+from tests.beds.kubernetes import Api, ControlPlane, Part, add_nodes, eventually, fake_node, fake_pod
+from tests.beds.kubernetes.processes import free_ports
 from tests.kubernetes.extending import Extending, curve, extending
 from tests.kubernetes.live import client, eventually_so, relayed
 from tests.kubernetes.running import PROFILE, ask, scheduling
 
-from wattloom.kubernetes import event_loop, extender_pages
-from wattloom.kubernetes.backoff import Backoff
-from wattloom.kubernetes.extender_nudge import ANNOTATION, Nudge
-from wattloom.kubernetes.objects import Node
-from wattloom.kubernetes.profiles import MILLIWATTS, Found, Profiles
-from wattloom.kubernetes.watts_publishing import WattsPublisher
-from wattloom.testing.kubernetes import Api, ControlPlane, Part, add_nodes, eventually, fake_node, fake_pod
-from wattloom.testing.kubernetes.processes import free_ports
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.client.backoff import Backoff
+from wattloom.kubernetes.extender import pages as extender_pages
+from wattloom.kubernetes.extender.nudge import ANNOTATION, Nudge
+from wattloom.kubernetes.model.objects import Node
+from wattloom.kubernetes.model.profiles import MILLIWATTS, Found, Profiles
+from wattloom.kubernetes.publishing.watts import WattsPublisher
 
 
 def nudged(api: Api, node: str) -> bool:

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.beds.kubernetes import Api, ControlPlane, Part, eventually
+from tests.beds.kubernetes.applying import apply
+from tests.beds.kubernetes.fleet import add_namespace
 from tests.kubernetes.conftest import PROFILES
 from tests.kubernetes.running import (
     CURVE,
@@ -26,10 +29,7 @@ from tests.kubernetes.running import (
 
 from wattloom.kubernetes.manifests import NAMESPACE, manifest
 from wattloom.kubernetes.options import Options
-from wattloom.kubernetes.pod_entry import At
-from wattloom.testing.kubernetes import Api, ControlPlane, Part, eventually
-from wattloom.testing.kubernetes.applying import apply
-from wattloom.testing.kubernetes.fleet import add_namespace
+from wattloom.kubernetes.state.pod_entry import At
 
 BURST, SOME = 150, 20
 """Pods in a burst, and how many of them are bound when something happens."""
@@ -37,7 +37,7 @@ BURST, SOME = 150, 20
 
 def load_of(running: Running) -> dict[str, int]:
     """By node of the engine: how many tasks it has there."""
-    index = running.scheduler.deciding.engine.ledger.index
+    index = running.scheduler.driver.engine.ledger.index
     found: dict[str, int] = running.call(lambda: {name: len(node.tasks) for name, node in index.nodes.items()})
     return found
 
@@ -146,7 +146,7 @@ def sent_to_nobody(running: Running, plane: ControlPlane, part: Part) -> None:
     plane.pause(part)
     running.release()
     plane.kill(part)
-    assert running.call(lambda: running.scheduler.carrying.under_way) > 0
+    assert running.call(lambda: running.scheduler.scheduling.binds.under_way) > 0
 
 
 def test_a_burst_survives_a_kill_of_the_api_server(breakable: ControlPlane, space: str) -> None:
@@ -212,7 +212,7 @@ def test_an_api_server_that_hangs_is_waited_for(breakable: ControlPlane, space: 
         breakable.pause(Part.API_SERVER)
         running.release()
         time.sleep(1.0)
-        assert running.call(lambda: running.scheduler.carrying.under_way) == 20
+        assert running.call(lambda: running.scheduler.scheduling.binds.under_way) == 20
         breakable.resume(Part.API_SERVER)
         check_burst(running, breakable.api, space, 20)
         assert running.scheduler.counts.bindings == {"bound": 20}
@@ -258,7 +258,7 @@ def test_the_curve_of_a_node_may_change_while_pods_run_there(running: Running, a
     all_bound(api, space)
     steep = json.dumps({"cores": 8, "threads": 8, "coresWatts": [[0, 50], [8, 950]]})
     api.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {PROFILE: steep}}})
-    eventually(lambda: running.call(lambda: len(running.scheduler.deciding.engine.ledger.machines)) == 3)
+    eventually(lambda: running.call(lambda: len(running.scheduler.driver.engine.ledger.machines)) == 3)
     about = {"annotations": {"wattloom.dev/runtime-seconds": "10"}}
     pods(api, space, "two", **about)
     assert all_bound(api, space)["two"] == "n2"
@@ -279,4 +279,4 @@ def test_a_standby_has_read_everything_and_binds_nothing(plane: ControlPlane, ap
         finally:
             standby.stop()
         assert standby.error is None
-        assert standby.scheduler.deciding.refused == 0
+        assert standby.scheduler.driver.refused == 0

@@ -5,9 +5,10 @@ Each was read in kube-scheduler's sources or seen on a cluster; `test_differenti
 
 from typing import Any
 
-from wattloom.kubernetes.unsupported import Unsupported
-from wattloom.testing.kubernetes import fake_node, fake_pod
-from wattloom.testing.kubernetes.own_answer import OwnAnswer, world_of
+from tests.beds.kubernetes import fake_node, fake_pod
+from tests.beds.kubernetes.own_answer import OwnAnswer, world_of
+
+from wattloom.kubernetes.model.unsupported import Unsupported
 
 Body = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"

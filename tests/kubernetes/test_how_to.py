@@ -9,10 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.beds.kubernetes import ControlPlane, binaries
+from tests.beds.kubernetes.processes import Process
 from tests.kubernetes.conftest import programs_or_skip
-
-from wattloom.testing.kubernetes import ControlPlane, binaries
-from wattloom.testing.kubernetes.processes import Process
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/schedule-on-kubernetes.md"
 FOREVER = ("wattloom kubernetes scheduler", "port-forward")

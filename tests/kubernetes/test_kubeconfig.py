@@ -18,10 +18,10 @@ import pytest
 import yaml
 
 from wattloom.errors import InputError
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.credentials import Fixed, Pair, Pem, Plugin, TokenFile
-from wattloom.kubernetes.kubeconfig import from_files, in_cluster, target_of
-from wattloom.kubernetes.target import Target
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.client.credentials import Fixed, Pair, Pem, Plugin, TokenFile
+from wattloom.kubernetes.client.kubeconfig import from_files, in_cluster, target_of
+from wattloom.kubernetes.client.target import Target
 
 
 def _config(user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
@@ -263,7 +263,7 @@ def test_a_plugin_is_asked_again_when_its_answer_has_expired(tmp_path: Path, mon
         return said
 
     later_s = [0.0]
-    monkeypatch.setattr("wattloom.kubernetes.credentials.time", lambda: time.time() + later_s[-1])
+    monkeypatch.setattr("wattloom.kubernetes.client.credentials.time", lambda: time.time() + later_s[-1])
     assert event_loop.run(ask()) == ["Bearer t1-a-None", "Bearer t1-a-None", "Bearer t2-a-None"]
 
 
@@ -317,7 +317,7 @@ def test_a_plugin_that_fails_runs_once_for_all_who_wait_and_not_again_at_once(tm
 def test_a_plugin_that_failed_is_asked_again_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, count = _counting(tmp_path, "sys.exit('log in first')")
     now = 1000.0
-    monkeypatch.setattr("wattloom.kubernetes.credentials.monotonic", lambda: now)
+    monkeypatch.setattr("wattloom.kubernetes.client.credentials.monotonic", lambda: now)
 
     async def ask() -> None:
         nonlocal now
@@ -370,7 +370,7 @@ def test_what_a_plugin_may_cost_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, problem: str
 ) -> None:
     if "sleep" in script:
-        monkeypatch.setattr("wattloom.kubernetes.credentials.PLUGIN_PATIENCE_S", 0.5)
+        monkeypatch.setattr("wattloom.kubernetes.client.credentials.PLUGIN_PATIENCE_S", 0.5)
     target, _ = _counting(tmp_path, script)
     began = time.monotonic()
     with pytest.raises(InputError, match=problem):

@@ -5,11 +5,11 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from tests.beds.kubernetes import Api, ControlPlane, add_pods, eventually, fake_pod
 from tests.kubernetes.extending import Extending, extending
 from tests.kubernetes.running import CURVE, PROFILE, Running, all_bound, nodes, pods
 
 from wattloom.energy.used import Used
-from wattloom.testing.kubernetes import Api, ControlPlane, add_pods, eventually, fake_pod
 
 JOBS = ("job-0", "job-1", "job-2")
 """As many as it takes to tell."""
@@ -44,7 +44,7 @@ def run_to_the_end(api: Api, space: str, seen_running: Callable[[], bool]) -> fl
 
 def learned(running: Running | Extending) -> dict[str, Used]:
     """By function."""
-    runtimes = running.part.deciding.engine.ledger.runtimes
+    runtimes = running.part.driver.engine.ledger.predictor
     found: dict[str, Used] = running.call(lambda: {key[0]: used for key, used in runtimes.measured().items()})
     return found
 
@@ -68,7 +68,7 @@ def test_the_scheduler_learns_how_long_pods_ran(running: Running, api: Api, spac
     most_s = run_to_the_end(api, space, seen_running)
     found = eventually(lambda: learned(running))
     assert RUN_S <= found[f"{space}/job"].mean_s <= most_s + 5.0
-    assert running.call(lambda: not by_uid and not running.scheduler.deciding.engine.ledger.tasks)
+    assert running.call(lambda: not by_uid and not running.scheduler.driver.engine.ledger.tasks)
     assert kept(running) == 0
 
 
@@ -85,7 +85,7 @@ def test_the_extender_learns_how_long_pods_ran(plane: ControlPlane, api: Api, sp
         most_s = run_to_the_end(api, space, seen_running)
         found = eventually(lambda: learned(running))
         assert RUN_S <= found[f"{space}/job"].mean_s <= most_s + 5.0
-        assert running.call(lambda: not by_uid and not running.extender.deciding.engine.ledger.tasks)
+        assert running.call(lambda: not by_uid and not running.extender.driver.engine.ledger.tasks)
         assert kept(running) == 0
 
 

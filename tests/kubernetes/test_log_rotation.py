@@ -11,26 +11,26 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.beds.kubernetes import Api, ControlPlane, eventually
+from tests.beds.kubernetes.fleet import add_namespace
 from tests.kubernetes.running import Running, all_bound, nodes, nodes_of, pods, scheduling
 
 from wattloom.cli.main import cli
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
+from wattloom.driving.snapshot import snapshot
 from wattloom.errors import InputError, PolicyError
-from wattloom.kubernetes import looking_after
-from wattloom.kubernetes.deciding import Deciding
-from wattloom.kubernetes.decision_log import DecisionLog
-from wattloom.kubernetes.log_rotation import Memory, rotate
+from wattloom.history.log import Log
+from wattloom.history.replayer import Fold
 from wattloom.kubernetes.options import usable_policy
-from wattloom.kubernetes.present_state import present_state
+from wattloom.kubernetes.scheduler import status_reporter
+from wattloom.kubernetes.scheduler.decision_log import DecisionLog
+from wattloom.kubernetes.scheduler.log_rotation import Memory, rotate
+from wattloom.kubernetes.state.driver import TimedDriver
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
-from wattloom.scheduling.log import Log
 from wattloom.scheduling.state import Stage
-from wattloom.simulation.fold import Fold
-from wattloom.testing.kubernetes import Api, ControlPlane, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace
 from wattloom.workload.function import Function
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
@@ -47,37 +47,39 @@ class Bench:
         self._runner = asyncio.Runner()
         self.log = DecisionLog(folder / "decisions.log", POLICY, "here")
         self.given: list[AnyInstruction] = []
-        self.deciding = Deciding(usable_policy(POLICY), self.given.append, log=self.log.writer, clock=lambda: self.time)
+        self.driver = TimedDriver(
+            usable_policy(POLICY), self.given.append, log=self.log.writer, clock=lambda: self.time
+        )
         machine = MachineProfile(name="m", arch="amd64", cores=4, threads=4, memory=1 << 34, watts=((0, 50), (4, 90)))
-        self.tell(ev.MachineDefined(self.deciding.now, machine))
+        self.tell(ev.MachineDefined(self.driver.now, machine))
         for name in ("a", "b"):
-            self.tell(ev.NodeJoined(self.deciding.now, Node(name, "m", 4.0, 1 << 34, resources={"pods": 10})))
+            self.tell(ev.NodeJoined(self.driver.now, Node(name, "m", 4.0, 1 << 34, resources={"pods": 10})))
 
     def tell(self, event: ev.AnyEvent) -> None:
         async def told() -> bool:
-            return self.deciding.tell(event)
+            return self.driver.tell(event)
 
         assert self._runner.run(told()), event
 
     def submit(self, name: str, cpu: float = 1.0) -> str:
         """The node that it is given; empty: none."""
-        if "f" not in self.deciding.engine.ledger.functions:
-            self.tell(ev.FunctionDefined(self.deciding.now, Function("f")))
+        if "f" not in self.driver.engine.ledger.functions:
+            self.tell(ev.FunctionDefined(self.driver.now, Function("f")))
         needs = Requirements(cpu=cpu, resources=(("pods", 1),))
-        self.tell(ev.TaskSubmitted(self.deciding.now, Task(id=name, function="f", requirements=needs)))
+        self.tell(ev.TaskSubmitted(self.driver.now, Task(id=name, function="f", requirements=needs)))
         return self.node_of(name)
 
     def node_of(self, name: str) -> str:
-        return self.deciding.engine.ledger.tasks[name].node
+        return self.driver.engine.ledger.tasks[name].node
 
     def rotate(self) -> None:
         async def rotated() -> None:
-            rotate(self.log, self.deciding, usable_policy(POLICY))
+            rotate(self.log, self.driver, usable_policy(POLICY))
 
         self._runner.run(rotated())
 
     def close(self) -> None:
-        self.deciding.stop()
+        self.driver.stop()
         self.log.close()
         self._runner.close()
 
@@ -100,16 +102,16 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def test_the_engine_knows_after_it_what_it_knew_before(bench: Bench) -> None:
     for number in range(5):
         assert bench.submit(f"n/t{number}#1")
-    bench.tell(ev.TaskStarted(bench.deciding.now, "n/t0#1", 1))
-    bench.tell(ev.TaskStarted(bench.deciding.now, "n/t1#1", 1))
-    bench.tell(ev.TaskLeaving(bench.deciding.now, "n/t1#1"))
-    bench.tell(ev.InstructionFailed(bench.deciding.now, "place", "n/t2#1", 1, message="refused"))
+    bench.tell(ev.TaskStarted(bench.driver.now, "n/t0#1", 1))
+    bench.tell(ev.TaskStarted(bench.driver.now, "n/t1#1", 1))
+    bench.tell(ev.TaskLeaving(bench.driver.now, "n/t1#1"))
+    bench.tell(ev.InstructionFailed(bench.driver.now, "place", "n/t2#1", 1, message="refused"))
     assert not bench.submit("n/big#1", cpu=4.0)
-    before = present_state(bench.deciding.engine, bench.deciding.now)
+    before = snapshot(bench.driver.engine, bench.driver.now, since_submitted=True)
     bench.time += 50.0
     bench.rotate()
-    after = present_state(bench.deciding.engine, bench.deciding.now)
-    assert bench.deciding.refused == 0
+    after = snapshot(bench.driver.engine, bench.driver.now, since_submitted=True)
+    assert bench.driver.refused == 0
     told = {event.task.id: event for event in before if isinstance(event, ev.TaskFound)}
     assert {event.task.id: event for event in after if isinstance(event, ev.TaskFound)}.items() >= told.items()
     waiting = [event for event in after if isinstance(event, ev.TaskSubmitted)]
@@ -120,18 +122,18 @@ def test_the_engine_knows_after_it_what_it_knew_before(bench: Bench) -> None:
 def test_bindings_under_way_go_on_as_if_nothing_had_been(bench: Bench) -> None:
     for name in ("n/comes#1", "n/fails#1", "n/ends#1"):
         bench.submit(name)
-    bench.tell(ev.TaskStarted(bench.deciding.now, "n/ends#1", 1))
+    bench.tell(ev.TaskStarted(bench.driver.now, "n/ends#1", 1))
     bench.rotate()
-    bench.tell(ev.TaskStarted(bench.deciding.now, "n/comes#1", 1))
-    bench.tell(ev.InstructionFailed(bench.deciding.now, "place", "n/fails#1", 1, message="refused"))
-    bench.tell(ev.TaskFinished(bench.deciding.now, "n/ends#1", 1, 3.0))
-    records = bench.deciding.engine.ledger.tasks
+    bench.tell(ev.TaskStarted(bench.driver.now, "n/comes#1", 1))
+    bench.tell(ev.InstructionFailed(bench.driver.now, "place", "n/fails#1", 1, message="refused"))
+    bench.tell(ev.TaskFinished(bench.driver.now, "n/ends#1", 1, 3.0))
+    records = bench.driver.engine.ledger.tasks
     assert {name: records[name].stage for name in records} == {
         "n/comes#1": Stage.RUNNING,
         "n/fails#1": Stage.BACKING_OFF,
     }
     bench.time += 10.0
-    bench.tell(ev.Tick(bench.deciding.now))
+    bench.tell(ev.Tick(bench.driver.now))
     placed = bench.given[-1]
     assert isinstance(placed, Place)
     assert (placed.task, placed.attempt) == ("n/fails#1", 2)
@@ -142,27 +144,27 @@ def test_a_new_log_leads_to_the_decisions_in_it_without_the_old_one(bench: Bench
         bench.submit(f"n/t{number}#1")
     bench.rotate()
     for number in range(4):
-        bench.tell(ev.TaskStarted(bench.deciding.now, f"n/t{number}#1", 1))
-        bench.tell(ev.TaskFinished(bench.deciding.now, f"n/t{number}#1", 1, 5.0))
+        bench.tell(ev.TaskStarted(bench.driver.now, f"n/t{number}#1", 1))
+        bench.tell(ev.TaskFinished(bench.driver.now, f"n/t{number}#1", 1, 5.0))
     assert bench.submit("n/new#1", cpu=0.5) or True
     assert bench.folded().same
     (bench.log.path.with_name("decisions.log.1")).unlink()
     fold = bench.folded()
     assert fold.same
     assert {name: each.node for name, each in fold.engine.ledger.tasks.items()} == {
-        name: each.node for name, each in bench.deciding.engine.ledger.tasks.items()
+        name: each.node for name, each in bench.driver.engine.ledger.tasks.items()
     }
 
 
 def test_what_was_learned_of_run_times_is_kept(bench: Bench) -> None:
     for number in range(4):
         node = bench.submit(f"n/t{number}#1")
-        bench.tell(ev.TaskStarted(bench.deciding.now, f"n/t{number}#1", 1))
-        bench.tell(ev.TaskFinished(bench.deciding.now, f"n/t{number}#1", 1, 7.0))
+        bench.tell(ev.TaskStarted(bench.driver.now, f"n/t{number}#1", 1))
+        bench.tell(ev.TaskFinished(bench.driver.now, f"n/t{number}#1", 1, 7.0))
     assert node
     bench.rotate()
     bench.submit("n/next#1")
-    outlook = bench.deciding.engine.ledger.tasks["n/next#1"].outlook
+    outlook = bench.driver.engine.ledger.tasks["n/next#1"].holding.outlook
     assert outlook is not None
     assert outlook.seconds == pytest.approx(7.0)
 
@@ -251,7 +253,7 @@ def test_a_scheduler_that_was_killed_leaves_its_log_to_the_next(tmp_path: Path) 
     path = tmp_path / "decisions.log"
     words = (
         "import sys, time, pathlib\n"
-        "from wattloom.kubernetes.decision_log import DecisionLog\n"
+        "from wattloom.kubernetes.scheduler.decision_log import DecisionLog\n"
         "log = DecisionLog(pathlib.Path(sys.argv[1]), 'fifo', 'here')\n"
         "print('written', flush=True)\n"
         "time.sleep(600)\n"
@@ -285,12 +287,12 @@ def test_another_file_of_one_line_is_kept(tmp_path: Path) -> None:
 def test_a_policy_that_is_gone_meanwhile_leaves_the_old_engine_going(
     with_log: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(looking_after, "LOOK_EVERY_S", 0.0)
-    monkeypatch.setattr(looking_after, "Memory", lambda deciding: Memory(deciding, most=0))
+    monkeypatch.setattr(status_reporter, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(status_reporter, "Memory", lambda driver: Memory(driver, most=0))
     bench.log._most = 10
     asked = 0
     bench.submit("n/one#1")
-    engine = bench.deciding.engine
+    engine = bench.driver.engine
 
     def gone() -> Policy:
         nonlocal asked
@@ -299,9 +301,9 @@ def test_a_policy_that_is_gone_meanwhile_leaves_the_old_engine_going(
 
     async def looked_after() -> None:
         if with_log:
-            work = asyncio.create_task(looking_after.look_after_log(bench.log, bench.deciding, gone))
+            work = asyncio.create_task(status_reporter.look_after_log(bench.log, bench.driver, gone))
         else:
-            work = asyncio.create_task(looking_after.look_after_memory(bench.deciding, gone))
+            work = asyncio.create_task(status_reporter.look_after_memory(bench.driver, gone))
         for _ in range(20):
             await asyncio.sleep(0)
         assert not work.done()
@@ -310,14 +312,14 @@ def test_a_policy_that_is_gone_meanwhile_leaves_the_old_engine_going(
     bench._runner.run(looked_after())
     assert asked == 1, "it is not loaded again at every look"
     assert "mine.py is gone" in caplog.text
-    assert bench.deciding.engine is engine
+    assert bench.driver.engine is engine
     bench.submit("n/two#1")
     assert bench.folded().same
 
 
 def test_without_a_log_what_is_remembered_of_ended_pods_stays_in_bounds(bench: Bench) -> None:
     """Each has a function of its own, as pods of single jobs have."""
-    memory = Memory(bench.deciding, most=100)
+    memory = Memory(bench.driver, most=100)
     needs = Requirements(cpu=0.5, resources=(("pods", 1),))
     most = anew = 0
 
@@ -328,11 +330,11 @@ def test_without_a_log_what_is_remembered_of_ended_pods_stays_in_bounds(bench: B
     where = bench.node_of("n/stays#1")
     for number in range(500):
         name, function = f"n/job-{number}#1", f"n/job-{number}"
-        bench.tell(ev.FunctionDefined(bench.deciding.now, Function(function)))
-        bench.tell(ev.TaskSubmitted(bench.deciding.now, Task(id=name, function=function, requirements=needs)))
-        bench.tell(ev.TaskStarted(bench.deciding.now, name, 1))
-        bench.tell(ev.TaskFinished(bench.deciding.now, name, 1, 1.0))
-        ledger = bench.deciding.engine.ledger
+        bench.tell(ev.FunctionDefined(bench.driver.now, Function(function)))
+        bench.tell(ev.TaskSubmitted(bench.driver.now, Task(id=name, function=function, requirements=needs)))
+        bench.tell(ev.TaskStarted(bench.driver.now, name, 1))
+        bench.tell(ev.TaskFinished(bench.driver.now, name, 1, 1.0))
+        ledger = bench.driver.engine.ledger
         most = max(most, len(ledger.functions) + len(ledger.ended))
         if memory.is_full:
             anew += 1
@@ -340,11 +342,11 @@ def test_without_a_log_what_is_remembered_of_ended_pods_stays_in_bounds(bench: B
     assert most <= 102
     assert anew == 10
     assert bench.node_of("n/stays#1") == where
-    assert bench.deciding.refused == 0
+    assert bench.driver.refused == 0
 
 
 def test_memory_is_full_by_what_came_after_its_beginning(bench: Bench) -> None:
-    memory = Memory(bench.deciding, most=0)
+    memory = Memory(bench.driver, most=0)
     bench.submit("n/one#1")
     assert memory.is_full
     memory.postpone()
@@ -365,7 +367,7 @@ def rotate_now(running: Running) -> None:
     scheduler = running.scheduler
     log = scheduler.log
     assert log is not None
-    running.call(lambda: rotate(log, scheduler.deciding, usable_policy(POLICY)))
+    running.call(lambda: rotate(log, scheduler.driver, usable_policy(POLICY)))
 
 
 def test_in_a_burst_no_binding_is_lost_and_why_finds_each_pod_in_one_of_the_two(

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from wattloom.kubernetes.nodes import node_of, own_labels
-from wattloom.kubernetes.objects import Node
+from wattloom.kubernetes.model.nodes import node_of, own_labels
+from wattloom.kubernetes.model.objects import Node
 from wattloom.workload.where import Taint
 
 

@@ -6,25 +6,25 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.beds.kubernetes import Api, ControlPlane, add_nodes, eventually, fake_node, fake_pod
 from tests.kubernetes.running import PROFILE, nodes_of, scheduling
 
-from wattloom.cluster.profile import MachineProfile
-from wattloom.kubernetes.kinds import NODES, PODS
-from wattloom.kubernetes.node_roll import REFERENCE
-from wattloom.kubernetes.nodes import node_of, own_labels
-from wattloom.kubernetes.objects import Node, Pod
+from wattloom.history.log import LogWriter
+from wattloom.kubernetes.client.reading import object_of
+from wattloom.kubernetes.model.kinds import NODES, PODS
+from wattloom.kubernetes.model.nodes import node_of, own_labels
+from wattloom.kubernetes.model.objects import Node, Pod
+from wattloom.kubernetes.model.pods import task_of
+from wattloom.kubernetes.model.profiles import Profiles
+from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.options import usable_policy
-from wattloom.kubernetes.pods import task_of
-from wattloom.kubernetes.profiles import Profiles
-from wattloom.kubernetes.reading import object_of
-from wattloom.kubernetes.unsupported import Unsupported
-from wattloom.kubernetes.world import World
+from wattloom.kubernetes.state.node_cache import REFERENCE
+from wattloom.machines.profile import MachineProfile
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
-from wattloom.scheduling.log import LogWriter
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.trial import Arrival, Trial
-from wattloom.testing.kubernetes import Api, ControlPlane, add_nodes, eventually, fake_node, fake_pod
 from wattloom.workload.function import Function, Variant
 
 POLICIES = ("least-joules", "marginal-energy", "pack", "spread", "round-robin", "random:seed=7", "weighted", "fifo")

@@ -3,9 +3,8 @@
 import time
 from typing import Any
 
+from tests.beds.kubernetes import Api, eventually
 from tests.kubernetes.running import Running, nodes, nodes_of, pods, told
-
-from wattloom.testing.kubernetes import Api, eventually
 
 
 def condition(api: Api, space: str, pod: str) -> dict[str, Any]:

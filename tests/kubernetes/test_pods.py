@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from wattloom.kubernetes.functions import shared_name
-from wattloom.kubernetes.objects import Namespace, Pod
-from wattloom.kubernetes.pods import ended, found_of, function_of, gates, task_of
-from wattloom.kubernetes.ran import ran_s
-from wattloom.kubernetes.templates import Templates, depends_on_world
-from wattloom.kubernetes.unsupported import Unsupported
-from wattloom.kubernetes.world import World
+from wattloom.kubernetes.model.objects import Namespace, Pod
+from wattloom.kubernetes.model.pods import ended, found_of, function_of, gates, task_of
+from wattloom.kubernetes.model.run_time import ran_s
+from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.templates import Templates, depends_on_world
+from wattloom.kubernetes.model.unsupported import Unsupported
+from wattloom.kubernetes.state.functions import shared_name
 from wattloom.prediction.runtimes import ENOUGH_SAMPLES
 from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem

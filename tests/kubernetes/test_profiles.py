@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from wattloom.cluster.profile import MachineProfile as Machine
-from wattloom.kubernetes.deciding import Deciding
-from wattloom.kubernetes.node_roll import NodeRoll
-from wattloom.kubernetes.objects import MachineProfile, Node
+from wattloom.kubernetes.model.objects import MachineProfile, Node
+from wattloom.kubernetes.model.profiles import ANNOTATION, Found, Profiles, milliwatts, published
 from wattloom.kubernetes.options import usable_policy
-from wattloom.kubernetes.profiles import ANNOTATION, Found, Profiles, milliwatts, published
+from wattloom.kubernetes.state.driver import TimedDriver
+from wattloom.kubernetes.state.node_cache import NodeCache
+from wattloom.machines.profile import MachineProfile as Machine
 
 CURVE: dict[str, Any] = {"cores": 8, "coresWatts": [[0, 50], [8, 200]]}
 
@@ -95,6 +95,7 @@ def test_a_profile_that_changes_is_another_machine_and_one_that_only_moves_is_no
     there = name(nodeName="n1")
     assert there == name(selector={"matchLabels": {"pool": "a"}})
     assert there != name(nodeName="n1", speed=1.5)
+    assert there == "r1-cf9ec5"  # as in logs there are: the digest is of what is said, in one order
 
 
 @pytest.mark.parametrize(
@@ -103,6 +104,8 @@ def test_a_profile_that_changes_is_another_machine_and_one_that_only_moves_is_no
         ({"cores": "many"}, "cores"),
         ({"cores": 8, "coresWatts": [[0, 50], [8, 20]]}, "coresWatts:"),
         ({"cores": 8, "wats": 3}, "wats"),
+        ({"cores": 8, "cores_watts": [[0, 50], [8, 90]]}, "unknown field"),
+        ({"cores": 8, "quantity": "soul"}, "quantity"),
         ({"cores": 8, "capW": -1}, "capW"),
         ({"coresWatts": [[0, 1]]}, "cores"),
         ({"cores": 8, "capW": 1e308}, ".capW: must be at most 1000000000 W"),
@@ -250,9 +253,9 @@ def test_nothing_is_said_of_what_may_well_be_meant() -> None:
     assert Profiles([profile(**CURVE, nodeName="n1")]).of(unsized).odd == ()
 
 
-def roll() -> NodeRoll:
-    deciding = Deciding(usable_policy("least-joules"), lambda _: None, clock=lambda: 0.0)
-    return NodeRoll(deciding, here=lambda _: None, left=lambda _: None, busy=lambda _: False)
+def node_cache() -> NodeCache:
+    driver = TimedDriver(usable_policy("least-joules"), lambda _: None, clock=lambda: 0.0)
+    return NodeCache(driver, here=lambda _: None, left=lambda _: None, busy=lambda _: False)
 
 
 def named(name: str, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> Node:
@@ -270,7 +273,7 @@ def named(name: str, labels: dict[str, str] | None = None, annotations: dict[str
 def test_a_profile_for_many_nodes_is_complained_of_once_until_it_changes(
     spec: dict[str, Any], words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nodes = roll()
+    nodes = node_cache()
     everybody: dict[str, Any] = {"selector": {"matchLabels": {"pool": "a"}}}
     nodes.profile_changed(profile(**spec, **everybody))
     nodes.refresh()
@@ -290,7 +293,7 @@ def test_a_profile_for_many_nodes_is_complained_of_once_until_it_changes(
 
 
 def test_a_profile_that_cannot_be_aimed_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    nodes = roll()
+    nodes = node_cache()
     nodes.profile_changed(profile("bad", selector="all", cores=8))
     for name in ("one", "two"):
         nodes.profile_changed(profile(name, **CURVE, nodeName=name))
@@ -299,7 +302,7 @@ def test_a_profile_that_cannot_be_aimed_is_complained_of_once(caplog: pytest.Log
 
 
 def test_a_processor_that_nobody_knows_is_complained_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    nodes = roll()
+    nodes = node_cache()
     for number in range(3):
         nodes.changed(named(f"n{number}", annotations={"wattloom.dev/cpu-model": "Foo 9000"}))
     nodes.changed(named("n4", labels={"wattloom.dev/cpu-model": "Bar-1"}))
@@ -314,7 +317,7 @@ def test_a_processor_that_nobody_knows_is_complained_of_once(caplog: pytest.LogC
 def test_an_annotation_with_a_mistake_is_complained_of_for_each_node_and_whenever_it_comes_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    nodes, wrong = roll(), {ANNOTATION: "{"}
+    nodes, wrong = node_cache(), {ANNOTATION: "{"}
     for name in ("n1", "n2", "n1"):
         nodes.changed(named(name, annotations=wrong))
     assert [record.getMessage().partition(": ")[0] for record in caplog.records] == ["node n1", "node n2"]
@@ -324,7 +327,7 @@ def test_an_annotation_with_a_mistake_is_complained_of_for_each_node_and_wheneve
 
 
 def test_the_idle_draw_of_all_nodes_is_summed(caplog: pytest.LogCaptureFixture) -> None:
-    nodes = roll()
+    nodes = node_cache()
     for name in ("n1", "n2"):
         nodes.changed(named(name, annotations={ANNOTATION: msgspec.json.encode(CURVE).decode()}))
     nodes.changed(named("unknown"))

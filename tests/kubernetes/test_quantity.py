@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wattloom.errors import InputError
-from wattloom.kubernetes.quantity import MOST, NANO, milli, nanos, value
+from wattloom.kubernetes.model.quantity import MOST, NANO, milli, nanos, value
 
 TENS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 TWOS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}

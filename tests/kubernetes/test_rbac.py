@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.beds.kubernetes import Api, ApiRefused, ControlPlane, eventually
+from tests.beds.kubernetes.applying import PATHS, apply
 from tests.kubernetes.running import (
     CURVE,
     PROFILE,
@@ -21,12 +23,10 @@ from tests.kubernetes.running import (
     told,
 )
 
-from wattloom.kubernetes.connection import Answer, Connection
-from wattloom.kubernetes.event_book import Pod
+from wattloom.kubernetes.client.connection import Answer, Connection
+from wattloom.kubernetes.client.event_aggregator import Pod
+from wattloom.kubernetes.client.pool import Pool
 from wattloom.kubernetes.manifests import NAMESPACE, manifest, names
-from wattloom.kubernetes.pool import Pool
-from wattloom.testing.kubernetes import Api, ApiRefused, ControlPlane, eventually
-from wattloom.testing.kubernetes.applying import PATHS, apply
 
 Right = tuple[str, str, str]
 """A group, a resource of it (with what is below it), and what is done to it."""
@@ -174,7 +174,7 @@ def test_it_asks_for_all_that_the_shipped_roles_grant_and_for_nothing_else(
         lose_a_race(running, api, space)
         failures = [each.failure for each in running.scheduler.state.reflectors if each.failure is not None]
         assert failures == []
-    assert (running.scheduler.teller.dropped, running.scheduler.publisher.failed) == (0, 0)
+    assert (running.scheduler.recorder.dropped, running.scheduler.publisher.failed) == (0, 0)
     assert asked == granted()
 
 
@@ -182,7 +182,7 @@ def say_it_again(running: Running, api: Api, space: str, name: str) -> None:
     """What was told already is counted on its event, at the latest when the scheduler ends."""
     uid = api.get(f"/api/v1/namespaces/{space}/pods/{name}")["metadata"]["uid"]
     (text,) = events_of(api, space, name)
-    running.call(lambda: running.scheduler.teller.failed(Pod(space, name, uid), text))
+    running.call(lambda: running.scheduler.recorder.failed(Pod(space, name, uid), text))
 
 
 def lose_a_race(running: Running, api: Api, space: str) -> None:

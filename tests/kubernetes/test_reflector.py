@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.beds.kubernetes import ControlPlane, Part, eventually
+from tests.beds.kubernetes.fleet import add_namespace
 from tests.kubernetes.live import MAPS, Map, a_map, client, eventually_so, relayed
 
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.api import Api
-from wattloom.kubernetes.backoff import Backoff
-from wattloom.kubernetes.reading import Metadata, Unreadable
-from wattloom.kubernetes.reflector import Living, Reflector
-from wattloom.kubernetes.resource import Resource
-from wattloom.testing.kubernetes import ControlPlane, Part, eventually
-from wattloom.testing.kubernetes.fleet import add_namespace
+from wattloom.kubernetes.client import event_loop
+from wattloom.kubernetes.client.api import Api
+from wattloom.kubernetes.client.backoff import Backoff
+from wattloom.kubernetes.client.reading import Metadata, Unreadable
+from wattloom.kubernetes.client.reflector import Living, Reflector
+from wattloom.kubernetes.client.resource import Resource
 
 
 class Notes:

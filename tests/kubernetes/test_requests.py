@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from wattloom.errors import InputError
-from wattloom.kubernetes.objects import Pod
-from wattloom.kubernetes.requests import Asked, asked_by, held_by
+from wattloom.kubernetes.model.objects import Pod
+from wattloom.kubernetes.model.requests import Asked, asked_by, held_by
 
 
 def container(name: str = "main", *, always: bool = False, **amounts: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.beds.kubernetes import Api, ControlPlane, eventually
 from tests.kubernetes.running import (
     CHEAP,
     CURVE,
@@ -21,14 +22,13 @@ from tests.kubernetes.running import (
 
 from wattloom.cluster.fit import Terms
 from wattloom.errors import InputError
-from wattloom.kubernetes import extender
-from wattloom.kubernetes.credentials import Fixed
-from wattloom.kubernetes.extender import Extender
+from wattloom.kubernetes.client.credentials import Fixed
+from wattloom.kubernetes.client.target import Target
+from wattloom.kubernetes.extender import extender
+from wattloom.kubernetes.extender.extender import Extender
 from wattloom.kubernetes.options import Options, tell_how_it_is_used, usable_policy
-from wattloom.kubernetes.pod_entry import At
-from wattloom.kubernetes.scheduler import Scheduler
-from wattloom.kubernetes.target import Target
-from wattloom.testing.kubernetes import Api, ControlPlane, eventually
+from wattloom.kubernetes.scheduler.scheduler import Scheduler
+from wattloom.kubernetes.state.pod_entry import At
 
 
 def waits(running: Running, pod: str) -> bool:
@@ -222,7 +222,7 @@ def test_a_pod_deleted_while_it_waits_is_forgotten(running: Running, api: Api, s
     waits(running, "big")
     api.delete(f"/api/v1/namespaces/{space}/pods/big", gracePeriodSeconds=0)
     eventually(lambda: not running.call(lambda: len(running.scheduler.state.pods.by_uid)))
-    assert not running.call(lambda: running.scheduler.deciding.engine.ledger.tasks)
+    assert not running.call(lambda: running.scheduler.driver.engine.ledger.tasks)
 
 
 def test_a_pod_that_is_resized_in_place_takes_what_it_takes_now(running: Running, api: Api, space: str) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.beds.kubernetes import Api, ControlPlane, eventually
 from tests.kubernetes.running import Replica, all_bound, ask, nodes, pods
 
+from wattloom.history.log import Log
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.log import Log
-from wattloom.testing.kubernetes import Api, ControlPlane, eventually
 
 TOKEN = "a-token-of-16-or-more"
 

@@ -16,9 +16,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.beds.kubernetes import Api, ControlPlane, add_pods, eventually, fake_pod
 from tests.kubernetes.running import Replica, nodes, nodes_of, pods, scheduling
-
-from wattloom.testing.kubernetes import Api, ControlPlane, add_pods, eventually, fake_pod
 
 PODS = int(os.environ.get("WATTLOOM_TAKEOVER_PODS", "200"))
 TAKEN_OVER_S = 15.0

@@ -5,17 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from wattloom.kubernetes.objects import Pod
-from wattloom.kubernetes.storage_objects import (
+from wattloom.kubernetes.model.objects import Pod
+from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_objects import (
     CSIDriver,
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
-from wattloom.kubernetes.unsupported import Unsupported
-from wattloom.kubernetes.volumes import volume_terms
-from wattloom.kubernetes.world import World
+from wattloom.kubernetes.model.unsupported import Unsupported
+from wattloom.kubernetes.model.volumes import volume_terms
 from wattloom.workload.where import Expression, NodeTerm
 
 BOUND = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}

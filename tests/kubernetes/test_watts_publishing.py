@@ -11,6 +11,9 @@ import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests.beds.kubernetes import Api, ControlPlane, add_nodes, eventually, fake_node, fake_pod
+from tests.beds.kubernetes.applying import apply
+from tests.beds.kubernetes.processes import Process, free_ports
 from tests.kubernetes.conftest import PROFILES
 from tests.kubernetes.extending import curve, extending
 from tests.kubernetes.live import client, eventually_so
@@ -18,17 +21,14 @@ from tests.kubernetes.running import PROFILE, ask, scheduling
 from tests.profiling.made import cpu_profile
 
 from wattloom.cli.kubernetes import kubernetes
-from wattloom.cluster.profile_file import encode_profile
 from wattloom.errors import InputError, WattloomError
-from wattloom.kubernetes import event_loop
-from wattloom.kubernetes.kinds import NODES
+from wattloom.kubernetes.client import event_loop
 from wattloom.kubernetes.manifests import NAMESPACE, manifest
-from wattloom.kubernetes.objects import Node
-from wattloom.kubernetes.profiles import MILLIWATTS, Profiles
-from wattloom.kubernetes.watts_publishing import AT_ONCE, WattsPublisher
-from wattloom.testing.kubernetes import Api, ControlPlane, add_nodes, eventually, fake_node, fake_pod
-from wattloom.testing.kubernetes.applying import apply
-from wattloom.testing.kubernetes.processes import Process, free_ports
+from wattloom.kubernetes.model.kinds import NODES
+from wattloom.kubernetes.model.objects import Node
+from wattloom.kubernetes.model.profiles import MILLIWATTS, Profiles
+from wattloom.kubernetes.publishing.watts import AT_ONCE, WattsPublisher
+from wattloom.machines.profile_file import encode_profile
 
 RIGHTS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
 """What an account is made of. The others of the same name are for the cluster itself, or for kube-scheduler."""
@@ -68,8 +68,8 @@ def test_while_pods_are_being_placed_few_are_written(
     plane: ControlPlane, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every write wakes all who watch nodes; nobody waits for this one. A pause that never ends shows how many."""
-    monkeypatch.setattr("wattloom.kubernetes.watts_publishing.BUSY_PAUSE_S", 3600.0)
-    monkeypatch.setattr("wattloom.kubernetes.watts_publishing.PAUSE_S", 0.0)
+    monkeypatch.setattr("wattloom.kubernetes.publishing.watts.BUSY_PAUSE_S", 3600.0)
+    monkeypatch.setattr("wattloom.kubernetes.publishing.watts.PAUSE_S", 0.0)
     names = [f"n{number}" for number in range(10)]
     bodies = add_nodes(api, [fake_node(name, annotations={PROFILE: curve(150)}) for name in names])
     there = {body["metadata"]["name"]: msgspec.convert(body, Node) for body in bodies}
@@ -205,7 +205,7 @@ def test_a_profile_is_published_as_an_annotation(plane: ControlPlane, api: Api, 
     assert made.exit_code == 0
     assert json.loads(made.stdout)["where"] == f"annotation {PROFILE} of node node7"
     with extending(plane) as running:
-        node = running.call(lambda: running.extender.deciding.engine.ledger.view.nodes()["node7"])
+        node = running.call(lambda: running.extender.driver.engine.ledger.view.nodes()["node7"])
         assert node.cls.machine.knows_power
 
 

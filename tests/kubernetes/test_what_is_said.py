@@ -5,21 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.beds.kubernetes import Api, ControlPlane, eventually
 from tests.kubernetes.running import Replica, cut_off, nodes, scheduling, starting
 
-from wattloom.kubernetes.api import Api as Client
-from wattloom.kubernetes.credentials import Fixed
-from wattloom.kubernetes.kinds import NODES
-from wattloom.kubernetes.listening import Kept
-from wattloom.kubernetes.objects import Node
+from wattloom.kubernetes.client.api import Api as Client
+from wattloom.kubernetes.client.credentials import Fixed
+from wattloom.kubernetes.client.reading import Metadata, Unreadable
+from wattloom.kubernetes.client.reflector import Reflector
+from wattloom.kubernetes.client.target import Target
+from wattloom.kubernetes.model.kinds import NODES
+from wattloom.kubernetes.model.objects import Node
 from wattloom.kubernetes.options import LeaseLost
-from wattloom.kubernetes.reading import Metadata, Unreadable
-from wattloom.kubernetes.reflector import Reflector
-from wattloom.kubernetes.target import Target
-from wattloom.testing.kubernetes import Api, ControlPlane, eventually
+from wattloom.kubernetes.state.informers import Informer
 
 SHORT: dict[str, Any] = {"lease_s": 3.0, "renew_s": 2.0, "retry_s": 0.2}
-OUTAGE = "wattloom.kubernetes.outage"
+OUTAGE = "wattloom.kubernetes.client.outage"
 
 
 def lines(caplog: pytest.LogCaptureFixture, name: str = "wattloom", least: int = logging.INFO) -> list[str]:
@@ -92,7 +92,7 @@ def test_a_leader_without_an_api_server_says_that_and_not_who_leads(
     assert isinstance(lost, LeaseLost)
     assert "the lease wattloom-scheduler is lost: not renewed for 2 s (" in str(lost)
     assert str(lost).endswith("; another replica may lead now")
-    assert len(lines(caplog, "wattloom.kubernetes.election", logging.WARNING)) <= 3
+    assert len(lines(caplog, "wattloom.kubernetes.client.leader_election", logging.WARNING)) <= 3
 
 
 def test_how_to_install_our_own_kind_is_said_as_it_is_typed(
@@ -108,6 +108,8 @@ def test_how_to_install_our_own_kind_is_said_as_it_is_typed(
 def test_an_object_without_a_namespace_has_no_slash(
     namespace: str, named: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reflector = Reflector(Client(Target("http://127.0.0.1:1", Fixed())), NODES, Kept[Node](lambda node, there: None))
+    reflector = Reflector(
+        Client(Target("http://127.0.0.1:1", Fixed())), NODES, Informer[Node](lambda node, there: None)
+    )
     reflector._broken(Unreadable(Metadata(name="real", namespace=namespace), "it is odd"))
     assert f"nodes {named} cannot be read: it is odd" in caplog.text

@@ -5,7 +5,7 @@ import pytest
 from wattloom.cluster.fit import Terms
 from wattloom.cluster.node import Node
 from wattloom.cluster.reasons import Reason
-from wattloom.kubernetes.wording import unavailable
+from wattloom.kubernetes.model.event_messages import unavailable
 from wattloom.testing.builders import LINEAR
 from wattloom.testing.harness import Harness
 from wattloom.units import GIB

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from wattloom.kubernetes.credentials import Credentials, Fixed
-from wattloom.kubernetes.target import Target
+from wattloom.kubernetes.client.credentials import Credentials, Fixed
+from wattloom.kubernetes.client.target import Target
 
 Play = Callable[["Caller"], Awaitable[None]]
 

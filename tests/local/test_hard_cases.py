@@ -382,8 +382,8 @@ def test_a_policy_that_reads_meters_gets_readings(tmp_path: Path, monkeypatch: p
         long = executor.submit(spin, 2.5)
         long.result(SOON_S)
         _ = executor.submit(pow, 2, 3).energy
+    from wattloom.history.log import Log
     from wattloom.scheduling.events import ReadingArrived
-    from wattloom.scheduling.log import Log
 
     readings = [event for event in Log(tmp_path / "journal").events() if isinstance(event, ReadingArrived)]
     named = [reading for reading in readings if long.task_id in reading.tasks]

@@ -151,8 +151,8 @@ def test_simulations_side_by_side_import_nothing_from_the_working_folder(traps: 
     script = tmp_path / "compared.py"
     script.write_text(
         "import threading, wattloom\n"
-        "from wattloom.simulation import side_by_side\n"
-        "side_by_side.WORTH_A_PROCESS = 0\n"
+        "from wattloom.simulation import parallel_runs\n"
+        "parallel_runs.WORTH_A_PROCESS = 0\n"
         "if __name__ == '__main__':\n"
         "    stop = threading.Event(); thread = threading.Thread(target=stop.wait); thread.start()\n"
         "    print(len(wattloom.compare('hsc-cpu', ['fifo', 'pack'], processes=2).rows))\n"

@@ -15,12 +15,13 @@ from tests.local.chaos.processes import within
 from tests.local.chaos.scripts import Script
 
 import wattloom
+from wattloom.history.log import VERSION, Header
 from wattloom.journal.journal import Journal
 from wattloom.journal.keys import keys_path
+from wattloom.journal.sqlite_store import SqliteStore
 from wattloom.local import dispatcher
 from wattloom.local.errors import OutcomeUnknown
 from wattloom.local.options import Options
-from wattloom.scheduling.log import VERSION, Header
 
 SOON_S = 20.0
 MakeScript = Callable[[str], Script]
@@ -113,9 +114,10 @@ def test_results_that_an_earlier_version_kept_in_its_journals_are_still_given(tm
     path = tmp_path / "work.journal"
     with closing(Journal.open(path)) as journal:
         journal.begin_run(Header(VERSION, "spread", "local"), time.time())
-        journal._pending.change(
+        assert isinstance(journal.store, SqliteStore)
+        journal.store.connection().execute(
             "INSERT INTO results (key, task, run, outcome, time, body) VALUES (?, ?, ?, ?, ?, ?)",
-            *("builtins.pow\nk", "1-1", 1, "finished", time.time(), b"d" * 16 + b"\x80\x05K\x2a."),
+            ("builtins.pow\nk", "1-1", 1, "finished", time.time(), b"d" * 16 + b"\x80\x05K\x2a."),
         )
         journal.end_run(time.time())
     with wattloom.Executor(1, journal=path, meter="off") as executor:
@@ -224,16 +226,16 @@ def test_a_kill_between_the_keys_and_the_journal_neither_loses_nor_doubles(
     that the journal takes for unfinished."""
     here = script(
         f"""
-    from wattloom.local import keys
+    from wattloom.local import idempotency
     if sys.argv[1] == "first":
-        save = keys.Keys.save
+        save = idempotency.Keys.save
 
         def save_and_die(self, unix):
             save(self, unix)
             if {where == "claimed"} or os.path.exists("effects"):
                 os.kill(os.getpid(), 9)
 
-        keys.Keys.save = save_and_die
+        idempotency.Keys.save = save_and_die
     """
         + COPY
     )

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from tests.beds import parity
+from tests.beds.parity import Outcome, Planned, Seconds, Timed, timed
 
 from wattloom import Executor, replay
-from wattloom.testing import parity
-from wattloom.testing.parity import Outcome, Planned, Seconds, Timed, timed
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.usefixtures("beds_are_found"),
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two nodes need two cores"),
     pytest.mark.filterwarnings("default:disturbed"),
 ]

@@ -519,20 +519,20 @@ def test_a_fork_waits_until_sqlite_holds_none_of_its_own_locks(script: MakeScrip
     """They are of the whole process: a child forked in the middle of a commit could not open a journal any more."""
     here = script("""
     import os, sys, threading, time, wattloom
-    from wattloom.journal.pending import Pending
+    from wattloom.journal import sqlite_store
 
     executor = wattloom.Executor(1, meter="off")
     assert executor.submit(abs, -1).result() == 1
     committing, commits = threading.Event(), []
-    write = Pending.write
+    write = sqlite_store._write
 
-    def slowly(self, *rest):
-        write(self, *rest)
+    def slowly(*whole):
+        write(*whole)
         committing.set()
         time.sleep(0.5)
         commits.append(time.monotonic())
 
-    Pending.write = slowly
+    sqlite_store._write = slowly
     executor.submit(abs, -2)
     committing.wait()
     committing.clear()
@@ -614,7 +614,7 @@ def test_what_a_call_prints_is_seen_and_kept(script: MakeScript, tmp_path: Path)
         future = executor.submit(speak)
         future.result()
     from pathlib import Path
-    from wattloom.journal.reading import output_of
+    from wattloom.history.runs import output_of
     print(output_of(Path("work.journal"), future.task_id))
     """)
     assert here.run().splitlines() == ["hello from a worker", "b'hello from a worker\\n'"]

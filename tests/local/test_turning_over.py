@@ -11,7 +11,7 @@ from tests.local.chaos.scripts import Script
 
 import wattloom
 from wattloom import api
-from wattloom.journal.reading import runs
+from wattloom.history.runs import runs
 from wattloom.local import dispatcher
 
 BURSTS = 4
@@ -24,7 +24,7 @@ KILLED_LATER = """
     import os, sys, time
     from pathlib import Path
     import wattloom
-    from wattloom.journal.reading import runs
+    from wattloom.history.runs import runs
     from wattloom.local import dispatcher
 
     dispatcher.LONG_RUN = 2000

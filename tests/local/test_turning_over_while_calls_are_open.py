@@ -13,13 +13,13 @@ from tests.local.chaos.scripts import Script
 
 import wattloom
 from wattloom import VirtualNode, api
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.measured import Energy
-from wattloom.journal.reading import runs
+from wattloom.history.log import Log
+from wattloom.history.runs import runs
 from wattloom.local import dispatcher
+from wattloom.machines.profile import MachineProfile
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Place
-from wattloom.scheduling.log import Log
 from wattloom.units import GIB
 
 SHORT_RUN = 8000
@@ -30,7 +30,7 @@ KILLED_IN_A_LATER_RUN = """
     import os, time
     from pathlib import Path
     import wattloom
-    from wattloom.journal.reading import runs
+    from wattloom.history.runs import runs
     from wattloom.local import dispatcher
 
     dispatcher.LONG_RUN = 4000
@@ -248,6 +248,6 @@ def test_the_engine_forgets_what_has_ended_when_a_run_is_turned_over(path: Path)
             for future in [executor.submit(int) for _ in range(200)]:
                 future.result(SOON_S)
         executor.sync()
-        assert len(executor._dispatcher._books.engine.ledger.ended) < 300
+        assert len(executor._dispatcher._driver.engine.ledger.ended) < 300
         assert not forever.done()
         executor.kill_workers()

@@ -7,18 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.beds.parity import Timed, timed
 
 from wattloom import Executor, InputError, VirtualNode
-from wattloom.cluster.profile import MachineProfile
+from wattloom.history.log import Log
 from wattloom.local.nodes import by_physical_core, nodes_from, virtual_nodes
 from wattloom.local.options import Options
-from wattloom.metering.this_machine import this_machine
+from wattloom.machines.profile import MachineProfile
+from wattloom.machines.this_machine import this_machine
 from wattloom.policies.listing import policies
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Place, Sleep, Wake
-from wattloom.scheduling.log import Log
-from wattloom.testing.parity import Timed, timed
 from wattloom.units import GIB
+
+pytestmark = pytest.mark.usefixtures("beds_are_found")
 
 CORES = len(os.sched_getaffinity(0))
 two_cores = pytest.mark.skipif(CORES < 2, reason="two nodes need two cores")

@@ -17,14 +17,15 @@ from tests.local.chaos.scripts import Script
 
 import wattloom
 from wattloom import api
+from wattloom.history.log import Log
+from wattloom.history.task_history import RunHistory
 from wattloom.journal.progress import Progress
-from wattloom.journal.story import Stories
 from wattloom.local.job import Job
 from wattloom.local.nodes import LocalNode
-from wattloom.local.workforce import WorkerProcess, Workforce
+from wattloom.local.worker_pool import WorkerPool
+from wattloom.local.worker_process import WorkerProcess
 from wattloom.scheduling.instructions import Place
 from wattloom.scheduling.lease_terms import LeaseTerms
-from wattloom.scheduling.log import Log
 
 SOON_S = 30.0
 
@@ -300,22 +301,22 @@ class Told:
         """By worker."""
         self.failed = 0
         self._draw = random.Random(seed)
-        start, send = Workforce._start, Workforce.send
+        start, send = WorkerPool._start, WorkerPool._feed
 
-        def fragile(force: Workforce, node: LocalNode) -> WorkerProcess:
+        def fragile(force: WorkerPool, node: LocalNode) -> WorkerProcess:
             if self.failed < 12 and self._draw.random() < 0.5:
                 self.failed += 1
                 raise BlockingIOError(11, "Resource temporarily unavailable")
             return start(force, node)
 
-        def noting(force: Workforce, worker: WorkerProcess, jobs: list[Job], now: float) -> None:
+        def noting(force: WorkerPool, worker: WorkerProcess, jobs: list[Job], now: float) -> None:
             for job in jobs:
                 self.numbers[job.task.id, job.attempt] = (job.number, job.share)
                 self.in_order.setdefault(worker.pid, []).append(job.number)
             send(force, worker, jobs, now)
 
-        monkeypatch.setattr(Workforce, "_start", fragile)
-        monkeypatch.setattr(Workforce, "send", noting)
+        monkeypatch.setattr(WorkerPool, "_start", fragile)
+        monkeypatch.setattr(WorkerPool, "_feed", noting)
 
 
 def whole(seconds: float) -> None:
@@ -335,7 +336,7 @@ def test_the_number_a_worker_is_told_is_the_one_in_the_record(
 ) -> None:
     """Starts fail wherever they like: what a worker notes as begun is what the next life reads, and no worker is told
     numbers that go down. Nobody is forgotten over it."""
-    monkeypatch.setattr("wattloom.scheduling.placing.BACK_OFF_S", 0.05)
+    monkeypatch.setattr("wattloom.scheduling.placement.BACK_OFF_S", 0.05)
     told = Told(monkeypatch, seed)
     draw = random.Random(seed)
     terms = LeaseTerms() if lease else None
@@ -351,12 +352,12 @@ def test_the_number_a_worker_is_told_is_the_one_in_the_record(
     for numbers in told.in_order.values():
         assert numbers == sorted(set(numbers))
     compared = 0
-    stories, log = Stories(), Log(tmp_path / "work.journal")
-    for line, record in zip(log.lines(), log.records(), strict=True):
-        stories.take([line])
+    history, log = RunHistory(), Log(tmp_path / "work.journal")
+    for record in log.records():
+        history.tell(record)
         if isinstance(record, Place) and (record.task, record.attempt) in told.numbers:
-            story = stories.open[record.task]
-            assert told.numbers[record.task, record.attempt] == (story.place, story.share)
+            task = history.open[record.task]
+            assert told.numbers[record.task, record.attempt] == (task.place, task.share)
             compared += 1
     assert compared == len(told.numbers) >= len(futures)
     assert api.replay(tmp_path / "work.journal").same_decisions

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wattloom.metering import allowing
+from wattloom.metering import setup_hints
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_the_udev_rule_lets_a_group_read_and_nobody_else(
     subsystem: str, match: str, files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """udev puts the device's path for %p and runs what stands between the quotes."""
-    monkeypatch.setattr(allowing, "GROUP", grp.getgrgid(os.getgid()).gr_name)
-    (rule,) = [line for line in allowing.files_for_group(subsystem, match, files, "") if "RUN+=" in line]
+    monkeypatch.setattr(setup_hints, "GROUP", grp.getgrgid(os.getgid()).gr_name)
+    (rule,) = [line for line in setup_hints.files_for_group(subsystem, match, files, "") if "RUN+=" in line]
     found = re.fullmatch(r"""\s*SUBSYSTEM=="(\w+)", ACTION=="add", (\S+), RUN\+="/bin/sh -c '([^']+)'\"""", rule)
     assert found is not None
     assert found.group(1, 2) == (subsystem, match)
@@ -34,15 +34,15 @@ def test_the_udev_rule_lets_a_group_read_and_nobody_else(
 
 
 def test_what_is_missing_stands_before_how_to_allow_it() -> None:
-    problem = allowing.missing("no driver", *allowing.module("intel_rapl_msr"))
-    what, how = allowing.split(problem)
+    problem = setup_hints.missing("no driver", *setup_hints.module("intel_rapl_msr"))
+    what, how = setup_hints.split(problem)
     assert what == "no driver"
     assert how.splitlines()[0] == "load the kernel's module: sudo modprobe intel_rapl_msr"
-    assert allowing.split("all in one line") == ("all in one line", "")
+    assert setup_hints.split("all in one line") == ("all in one line", "")
 
 
 def test_settings_are_named_as_the_file_and_the_environment_have_them() -> None:
-    lines = allowing.setting("recording", path='"power.csv"', quantity='"wall"')
+    lines = setup_hints.setting("recording", path='"power.csv"', quantity='"wall"')
     assert lines == (
         'in wattloom.toml, under [recording]: path = "power.csv"; quantity = "wall"',
         "or in the environment: WATTLOOM_RECORDING__PATH=power.csv",

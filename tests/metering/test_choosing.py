@@ -8,11 +8,11 @@ import pytest
 from tests.metering.scripted import Scripted
 from tests.metering.trees import machine
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering import choosing
-from wattloom.metering.asking import problems
 from wattloom.metering.choosing import choose_meter, meters
+from wattloom.metering.probe import problems
 from wattloom.metering.protocol import Meter, Quantity
 from wattloom.settings import SettingsError
 

@@ -4,7 +4,7 @@ import pytest
 from tests.metering.trees import ProcTree, machine
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.curves import FUNCTIONS_DIFFER
+from wattloom.machines.curves import FUNCTIONS_DIFFER
 from wattloom.metering.estimate import Estimate
 from wattloom.metering.proc import busy_seconds
 from wattloom.metering.protocol import Sample

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from tests.metering.trees import machine
 
-from wattloom.metering import battery, choosing, kernel_files, likely, rapl_zones
+from wattloom.metering import battery, choosing, kernel_files, probing, rapl_zones
 from wattloom.metering.choosing import GROUP, meters
 from wattloom.metering.host_share import OURS, SCAPHANDRES
 from wattloom.setting_groups import Settings
 from wattloom.settings import SettingsError
 
 INSTALLED = {entry.name: entry for entry in entry_points(group=GROUP)}
-BY_SETTING = sorted(likely.SETTINGS)
+BY_SETTING = sorted(probing.SETTINGS)
 
 
 @pytest.fixture
@@ -23,64 +23,64 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine that shows nothing, in a folder without settings."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCAPHANDRE_POWERCAP_PATH", raising=False)
-    folders = {name: (str(tmp_path / name),) for name in likely.FOLDERS}
-    monkeypatch.setattr(likely, "FOLDERS", folders)
+    folders = {name: (str(tmp_path / name),) for name in probing.FOLDERS}
+    monkeypatch.setattr(probing, "FOLDERS", folders)
     return tmp_path
 
 
 def test_every_name_is_that_of_a_meter_of_ours() -> None:
-    names = {*likely.FOLDERS, *likely.SETTINGS, *likely.VARIABLES, *likely.NEVER}
+    names = {*probing.FOLDERS, *probing.SETTINGS, *probing.VARIABLES, *probing.NEVER}
     assert names <= INSTALLED.keys()
-    assert {name for name in INSTALLED if INSTALLED[name].value.startswith(likely.OURS)} - names == {"estimate"}
+    assert {name for name in INSTALLED if INSTALLED[name].value.startswith(probing.OURS)} - names == {"estimate"}
 
 
 def test_the_folders_are_those_that_the_meters_read() -> None:
-    assert likely.FOLDERS["powercap"] == (str(rapl_zones.ROOT),)
-    assert likely.FOLDERS["amd_energy"] == likely.FOLDERS["smpro"] == (str(kernel_files.HWMON),)
-    assert likely.FOLDERS["battery"] == (str(battery.ROOT),)
-    assert likely.FOLDERS["host-share"] == (str(OURS), str(SCAPHANDRES))
+    assert probing.FOLDERS["powercap"] == (str(rapl_zones.ROOT),)
+    assert probing.FOLDERS["amd_energy"] == probing.FOLDERS["smpro"] == (str(kernel_files.HWMON),)
+    assert probing.FOLDERS["battery"] == (str(battery.ROOT),)
+    assert probing.FOLDERS["host-share"] == (str(OURS), str(SCAPHANDRES))
 
 
 @pytest.mark.parametrize("name", BY_SETTING)
 def test_a_meter_that_is_set_up_is_loaded_and_one_that_is_not_is_not(
     name: str, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not likely.may_be_chosen(INSTALLED[name])
-    group, key = name.replace("-", "_"), likely.SETTINGS[name]
+    assert not probing.may_be_chosen(INSTALLED[name])
+    group, key = name.replace("-", "_"), probing.SETTINGS[name]
     kind = type(getattr(getattr(Settings(), group), key))
     monkeypatch.setenv(f"WATTLOOM_{group.upper()}__{key.upper()}", "true" if kind is bool else "http://localhost:1")
-    assert likely.may_be_chosen(INSTALLED[name])
+    assert probing.may_be_chosen(INSTALLED[name])
 
 
-@pytest.mark.parametrize("name", sorted(likely.FOLDERS))
+@pytest.mark.parametrize("name", sorted(probing.FOLDERS))
 def test_a_meter_whose_folder_holds_something_is_loaded(name: str, bare: Path) -> None:
     (bare / name).mkdir()
-    assert not likely.may_be_chosen(INSTALLED[name])
+    assert not probing.may_be_chosen(INSTALLED[name])
     (bare / name / "something").touch()
-    assert likely.may_be_chosen(INSTALLED[name])
+    assert probing.may_be_chosen(INSTALLED[name])
 
 
 def test_settings_that_are_wrong_are_not_taken_for_none(bare: Path) -> None:
     (bare / "wattloom.toml").write_text("[pdu]\nurl = 3\n")
     with pytest.raises(SettingsError, match=r"wattloom.toml: pdu.url: must be text"):
-        likely.may_be_chosen(INSTALLED["pdu"])
+        probing.may_be_chosen(INSTALLED["pdu"])
 
 
 def test_meters_of_others_are_always_loaded_whatever_they_are_called() -> None:
-    assert likely.may_be_chosen(EntryPoint("nvml", "somebody.elses:meter", GROUP))
-    assert likely.may_be_chosen(EntryPoint("new", "wattloom.metering.new:for_machine", GROUP))
+    assert probing.may_be_chosen(EntryPoint("nvml", "somebody.elses:meter", GROUP))
+    assert probing.may_be_chosen(EntryPoint("new", "wattloom.metering.new:for_machine", GROUP))
 
 
 def test_no_meter_that_works_here_and_may_be_used_is_left_out() -> None:
     work = [each for each in meters(machine()) if not each.problem and not each.only_named]
     work = [each for each in work if each.quantity != "device"]
-    assert all(likely.may_be_chosen(INSTALLED[each.name]) for each in work)
+    assert all(probing.may_be_chosen(INSTALLED[each.name]) for each in work)
 
 
 def test_to_choose_where_nothing_is_set_up_loads_no_meter_of_a_network_or_a_device(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom wattloom.metering.choosing import choose_meter\n"
-        "from wattloom.metering.this_machine import this_machine\nchoose_meter(this_machine())\nprint(*sys.modules)"
+        "from wattloom.machines.this_machine import this_machine\nchoose_meter(this_machine())\nprint(*sys.modules)"
     )
     told = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     loaded = set(told.stdout.split())

@@ -6,7 +6,7 @@ from tests.metering.rigs import PowercapRig
 from tests.metering.scripted import Scripted
 
 from wattloom.energy.forecast import Provenance, Unknown
-from wattloom.metering.curves import FUNCTIONS_DIFFER
+from wattloom.machines.curves import FUNCTIONS_DIFFER
 from wattloom.metering.live import Live
 from wattloom.metering.protocol import Sample
 

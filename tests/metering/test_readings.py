@@ -10,10 +10,20 @@ import pytest
 from tests.metering.scripted import Scripted
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.patience import NoAnswer, Patience
+from wattloom.energy.grains import to_grain
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Sample
-from wattloom.metering.readings import BROKE_OFF, Begun, Closed, Readings, Silent
+from wattloom.metering.readings import (
+    BROKE_OFF,
+    MOST_WAITING_S,
+    NOT_BUSY,
+    Begun,
+    Closed,
+    GivenUp,
+    Readings,
+    Silent,
+)
+from wattloom.metering.timeout import NoAnswer, Patience
 
 
 class Breaking(Scripted):
@@ -36,12 +46,58 @@ def test_two_good_readings_close_an_interval_and_what_failed_in_between_is_cover
     readings = Readings(meter)
     assert readings.look(1.0) == Begun(Sample(1.0, 0.0, 1e-9), None, "")
     meter.problem = "unplugged"
-    assert readings.look(2.0) == Silent("unplugged")
+    assert readings.look(2.0) == Silent("unplugged", 1.0)
     meter.problem, meter.joules = "", 60.0
     found = readings.look(3.0)
     assert isinstance(found, Closed)
     assert (found.seconds, found.last.time, found.reading.joules) == (2.0, 1.0, 60.0)
     assert found.resolution_j == pytest.approx(1e-9 * 2**0.5)
+    assert (found.joules, found.busy_s) == (60.0, None)
+
+
+def test_a_meter_that_is_silent_for_too_long_loses_the_time_and_begins_anew() -> None:
+    meter = Scripted()
+    readings = Readings(meter)
+    readings.look(1.0)
+    meter.problem = "unplugged"
+    assert readings.look(1.0 + MOST_WAITING_S) == Silent("unplugged", MOST_WAITING_S)
+    assert readings.look(2.0 + MOST_WAITING_S) == GivenUp("unplugged", MOST_WAITING_S + 1.0)
+    meter.problem = ""
+    found = readings.look(5.0 + MOST_WAITING_S)
+    assert isinstance(found, Begun)
+    assert (found.last, found.lost_s) == (None, 3.0)
+
+
+def test_intervals_in_grains_add_up_to_the_count_to_the_last_bit() -> None:
+    meter, joules = Scripted(), 0.0
+    readings = Readings(meter)
+    readings.look(0.0)
+    for second in range(1, 200):
+        meter.joules += 1.0 / 3.0
+        found = readings.look(float(second))
+        assert isinstance(found, Closed)
+        joules += found.joules
+    assert joules == to_grain(meter.joules)
+
+
+def test_what_the_meter_does_not_know_of_busy_cpus_the_kernel_does_or_the_interval_stays_open() -> None:
+    busy: list[float | None] = [10.0, None, 11.5]
+    readings = Readings(Scripted(), lambda: busy.pop(0))
+    readings.look(1.0)
+    assert readings.look(2.0) == Silent(NOT_BUSY, 1.0)
+    found = readings.look(3.0)
+    assert isinstance(found, Closed)
+    assert (found.seconds, found.busy_s) == (2.0, 1.5)
+
+
+def test_who_forgets_a_count_is_told_what_was_lost() -> None:
+    readings = Readings(Scripted())
+    assert readings.forget(0.0) == 0.0
+    readings.look(1.0)
+    assert readings.forget(4.0) == 3.0
+    found = readings.look(4.0)
+    assert isinstance(found, Begun)
+    assert found.lost_s == 0.0
 
 
 def test_the_same_reading_again_is_no_news() -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.machines.profile import MachineProfile
 
 RANGE_UJ = 262_143_328_850
 

@@ -5,9 +5,9 @@ from itertools import count as numbers
 from pathlib import Path
 
 from wattloom.monitoring.census import Count, Exited
+from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.kernel import Machine, Standing
 from wattloom.monitoring.process import Process
-from wattloom.monitoring.whereabouts import Place
 
 
 class _One:

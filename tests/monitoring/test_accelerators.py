@@ -4,9 +4,9 @@ from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.metering.devices import DeviceProcess, DeviceReading
 from wattloom.metering.protocol import Quantity, Sample
 from wattloom.monitoring.accelerators import Accelerators
+from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.process import Process
 from wattloom.monitoring.snapshot import DeviceUse
-from wattloom.monitoring.whereabouts import Place
 
 
 class Cards:

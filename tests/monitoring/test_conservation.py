@@ -11,13 +11,13 @@ from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
 from wattloom.attribution.idle_policy import POLICIES, IdlePolicy
+from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.cgroup_names import Place
+from wattloom.monitoring.cpu_weights import ByCpuTime
 from wattloom.monitoring.ledger import KEEP_S, MOST_ENDED
-from wattloom.monitoring.pending import Who
 from wattloom.monitoring.process import Process
 from wattloom.monitoring.snapshot import Entity, Parts, Snapshot
-from wattloom.monitoring.watch import Watch
-from wattloom.monitoring.weighing import ByCpuTime
-from wattloom.monitoring.whereabouts import Place
+from wattloom.monitoring.split import Who
 
 OWN = 99
 PLACES = (
@@ -44,6 +44,8 @@ def joules(entities: tuple[Entity, ...]) -> float:
 
 class Uneven(ByCpuTime):
     """CPU seconds of every process are of another weight."""
+
+    counted = True
 
     def factor(self, who: Who) -> float:
         return 0.2 + who.pid % 5 if isinstance(who, Process) else 1.0

@@ -8,11 +8,11 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+from tests.beds.guest import SHARE, Guest, problem
 
 from wattloom.metering.host_share import FILE
 from wattloom.monitoring.sharing_out import share_out_to_guests
 from wattloom.monitoring.snapshot import Snapshot
-from wattloom.testing.guest import SHARE, Guest, problem
 
 KERNELS = Path(os.environ.get("WATTLOOM_GUEST_KERNEL", Path(__file__).parents[2] / ".tools" / "guest"))
 
@@ -21,9 +21,9 @@ JOB = f"""
 import json, subprocess, sys, time
 from pathlib import Path
 from wattloom.metering.host_share import HostShare
-from wattloom.metering.this_machine import this_machine
+from wattloom.machines.this_machine import this_machine
 from wattloom.monitoring.census import Census
-from wattloom.monitoring.watch import Watch
+from wattloom.monitoring.accountant import Watch
 
 meter = HostShare(Path("{SHARE}"))
 watch = Watch(Census(), meter, this_machine())

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from wattloom.energy.used import Used
-from wattloom.journal.questions import functions
+from wattloom.history.queries import functions
+from wattloom.history.stored_log import APPLICATION
 from wattloom.monitoring.journal_tail import JournalTail
 from wattloom.monitoring.snapshot import TaskUse
 from wattloom.scheduling.events import UsageArrived
-from wattloom.scheduling.stored_log import APPLICATION
 
 PROGRAM = """
 import sys, wattloom

@@ -11,9 +11,10 @@ from tests.monitoring.scripted import ScriptedCensus
 from wattloom.energy.forecast import Unknown
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Sample
+from wattloom.metering.readings import MOST_WAITING_S
+from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.sampler import Watcher
 from wattloom.monitoring.snapshot import Snapshot
-from wattloom.monitoring.watch import MOST_WAITING_S, Watch
-from wattloom.monitoring.watching import Watcher
 
 
 class Run:

@@ -19,14 +19,16 @@ from tests.metering.scripted import Scripted
 from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
-from wattloom.monitoring.address import Access, Address
+from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.exporter import Exporter
 from wattloom.monitoring.metrics import METRICS
 from wattloom.monitoring.otel import otel_name
-from wattloom.monitoring.prominence import Detail
 from wattloom.monitoring.snapshot import DeviceUse, DeviceUser, TaskUse
-from wattloom.monitoring.watch import Watch
-from wattloom.monitoring.whereabouts import Place
+from wattloom.monitoring.top_processes import Detail
+from wattloom.serving.access import Access
+from wattloom.serving.address import Address
+from wattloom.serving.pages import metrics_text
 
 TOKEN = "a-token-of-enough-length"
 MISSING = "NOT TESTED: {}. The program {} is missing (Debian: apt-get install prometheus)."
@@ -174,13 +176,13 @@ def test_promtool_has_no_complaint(exporter: Exporter) -> None:
     program = shutil.which("promtool")
     if program is None:
         pytest.skip(MISSING.format("promtool's opinion", "promtool"))
-    _, _, text = exporter.answer("/metrics", f"Bearer {TOKEN}", "")
+    text, _ = metrics_text(exporter.presented)
     checked = subprocess.run([program, "check", "metrics"], input=text, capture_output=True, check=False)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
 
 def test_every_metric_is_shown_by_a_machine_that_has_something_of_everything(exporter: Exporter) -> None:
-    text = exporter.answer("/metrics", f"Bearer {TOKEN}", "")[2].decode()
+    text = metrics_text(exporter.presented)[0].decode()
     shown = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     assert shown == {metric.full_name for metric in METRICS}
 

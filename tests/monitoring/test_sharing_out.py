@@ -10,9 +10,9 @@ from tests.monitoring.scripted import ScriptedCensus
 
 from wattloom.metering.host_share import FILE, Shared
 from wattloom.monitoring import sharing_out
+from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.sharing_out import share_out_to_guests
 from wattloom.monitoring.snapshot import Snapshot
-from wattloom.monitoring.whereabouts import Place
 
 
 class Host:

@@ -16,9 +16,9 @@ from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
 from wattloom.cli.top_view import BARS, History, as_object, joules_text, picture, rows_of
+from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.snapshot import DeviceUse, DeviceUser, Snapshot, TaskUse
-from wattloom.monitoring.watch import Watch
-from wattloom.monitoring.whereabouts import Place
 
 ID = "ab" * 32
 

@@ -2,10 +2,10 @@
 
 from wattloom.attribution.counter_model import CounterModel
 from wattloom.metering.perf_events import CYCLES, INSTRUCTIONS, Event
-from wattloom.monitoring.pending import Departed, Who
+from wattloom.monitoring.cgroup_names import NOWHERE
+from wattloom.monitoring.cpu_weights import MOST_COUNTED, ByCounters, ByCpuTime, best_weighing
 from wattloom.monitoring.process import Process
-from wattloom.monitoring.weighing import MOST_COUNTED, ByCounters, ByCpuTime, best_weighing
-from wattloom.monitoring.whereabouts import NOWHERE
+from wattloom.monitoring.split import Departed, Who
 
 HZ = 2e9
 JOULES = (2.0, 3.0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wattloom.monitoring.whereabouts import Place, guest_name, place_of
+from wattloom.monitoring.cgroup_names import Place, guest_name, place_of
 
 ID = "4f3c" * 16
 UID = "d8b7f0ac-3a52-4b32-9b5a-2d3e4f5a6b7c"

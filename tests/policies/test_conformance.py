@@ -1,14 +1,16 @@
+import re
 from collections.abc import Callable
 from math import inf, nextafter
+from pathlib import Path
 
 import pytest
 
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.loading import available, load_policy, unavailable
 from wattloom.policies.protocol import Policy
 from wattloom.testing.policy_clusters import History
-from wattloom.testing.policy_conformance import CHECKS, Check, check_name
+from wattloom.testing.policy_conformance import CHECKS, Check, check_name, check_policy
 from wattloom.units import GIB
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.task import Task
@@ -76,3 +78,22 @@ def test_the_last_bits_of_a_float_decide_nothing(spec: str) -> None:
     expected = places(spec, 0, 0, 0)
     for bits in ((3, 0, -3), (0, -2, 1), (1, 4, 0)):
         assert places(spec, *bits) == expected
+
+
+# -- the tutorial ------------------------------------------------------------------------------------------------------
+
+TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorials" / "write-a-policy.md"
+VERSIONS = re.findall(r'^```python title="fastest.py"\n(.*?)^```$', TUTORIAL.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_tutorial_has_three_versions_of_its_policy() -> None:
+    assert len(VERSIONS) == 3
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=["smallest", "ties", "option"])
+def test_every_version_of_the_tutorial_is_a_good_citizen(version: str, tmp_path: Path) -> None:
+    """Who stops reading after any step has a policy that conforms."""
+    (tmp_path / "fastest.py").write_text(version)
+    spec = f"{tmp_path / 'fastest.py'}:Fastest"
+    check_policy(_make(spec))
+    test_the_last_bits_of_a_float_decide_nothing(spec)

@@ -5,12 +5,12 @@ import pytest
 
 import wattloom
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import PolicyError
+from wattloom.history.log import Log
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.exec_capacity import ExecCapacity
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Place
-from wattloom.scheduling.log import Log
 from wattloom.testing.policy_clusters import History
 from wattloom.units import GIB
 from wattloom.workload.function import Function

@@ -93,7 +93,7 @@ def test_a_file_and_a_class_are_a_policy_too(file: Path) -> None:
 WRONG = [
     ("fifi", r"'fifi' is not known; did you mean fifo\? the policies are .*fifo, .*weighted"),
     ("", "'' is not known; the policies are"),
-    ("fifo:speed=1", r"fifo.speed: is not an option of fifo; it has none"),
+    ("fifo:speed=1", r"fifo.speed: is not an option of fifo; did you mean sleep\? its options are sleep"),
     ("weighted:energy_wait=1", r"did you mean energy_weight\? its options are energy_weight"),
     ("weighted:0.5", "'0.5' is not an option: write key=value"),
     ("weighted:energy_weight=1,energy_weight=0", "is given twice"),

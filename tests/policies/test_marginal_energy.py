@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wattloom.cluster import fit
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.site import NodeState
+from wattloom.machines.machine import Machine
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.scheduling.state import TaskRecord
 from wattloom.testing.harness import Harness
@@ -104,7 +104,7 @@ def test_under_the_80_percent_rule_a_full_node_costs_its_last_core() -> None:
     policy = MarginalEnergy(guarantee=0.8)
     history = History(policy).set_up([Node("a", "four")], [FOUR], [Function("f")])
     assert [history.place(Task(f"t{n}", "f")) for n in range(6)] == ["a"] * 5 + [""]
-    assert history.engine.ledger.tasks["t4"].cost == pytest.approx(2.0)
+    assert history.engine.ledger.tasks["t4"].holding.cost == pytest.approx(2.0)
 
 
 def test_a_node_at_its_tdp_is_left_alone() -> None:

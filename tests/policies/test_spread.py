@@ -1,7 +1,7 @@
 import pytest
 
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.spread import Spread, balanced_allocation, least_allocated
 from wattloom.testing.policy_clusters import History
 from wattloom.units import GIB, MIB
@@ -48,14 +48,14 @@ def test_the_node_left_emptiest_is_taken_with_the_points_as_cost() -> None:
     history = placed(Spread(), Requirements(cpu=1.0, memory=2 * GIB), 1)
     record = history.engine.ledger.tasks["t0"]
     assert record.node == "b"  # 87 cpu and 87 memory, and balanced; a would have 75 and 75
-    assert record.cost == -(87 + 100)
+    assert record.holding.cost == -(87 + 100)
 
 
 def test_a_task_that_requests_nothing_counts_with_the_defaults_and_without_balance() -> None:
     record = placed(Spread(), Requirements(cpu=0.0, memory=0), 1).engine.ledger.tasks["t0"]
     left_cpu = (8000 - 100) * 100 // 8000
     left_memory = (16 * GIB - 200 * MIB) * 100 // (16 * GIB)
-    assert (record.node, record.cost) == ("b", -((left_cpu + left_memory) // 2))
+    assert (record.node, record.holding.cost) == ("b", -((left_cpu + left_memory) // 2))
 
 
 def test_twice_the_node_gets_twice_the_tasks() -> None:

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import PolicyError
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.weighted import Weighted
 from wattloom.testing.policy_clusters import History
 from wattloom.units import GIB
@@ -34,7 +34,7 @@ def test_all_for_speed_takes_the_fastest_and_all_for_energy_the_least_joules() -
 def test_in_between_both_count_against_the_largest_among_the_candidates() -> None:
     one = history([(50.0, 10.0), (10.0, 30.0), (15.0, 20.0)])  # 500, 300, 300 J of at most 500; of at most 30 s
     assert one.place(Task("t", "f", energy_weight=0.5)) == "n2"
-    assert one.engine.ledger.tasks["t"].cost == pytest.approx(0.5 * 300 / 500 + 0.5 * 20 / 30)
+    assert one.engine.ledger.tasks["t"].holding.cost == pytest.approx(0.5 * 300 / 500 + 0.5 * 20 / 30)
 
 
 def test_the_option_overrides_the_tasks_weight() -> None:

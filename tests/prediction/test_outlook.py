@@ -1,16 +1,16 @@
 """What one task would do at a site."""
 
 from wattloom.cluster.fit import Terms
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node_class import Mode, NodeClass
-from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.roll import Roll
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Forecast, Unknown
+from wattloom.machines.machine import Machine
+from wattloom.machines.profile import MachineProfile
 from wattloom.prediction.outlook import Outlook, Outlooks
 from wattloom.prediction.readings import Readings
-from wattloom.prediction.runtimes import RunTimes
+from wattloom.prediction.table import Table
 from wattloom.testing.builders import LINEAR, SLEEPER, SMT, WITHOUT_CURVE, function, node, requirements
 from wattloom.workload.shape import Shape
 
@@ -22,7 +22,7 @@ def site(profile: MachineProfile, demand: int = 0, mode: Mode = Mode.AWAKE, seri
 
 
 def look(place: Site, seconds: dict[str, float] | None = None, cpu: float = 1.0) -> Outlook:
-    outlooks = Outlooks(RunTimes(), Terms())
+    outlooks = Outlooks(Table(), Terms())
     outlook = outlooks.at(Shape(0, function(seconds=seconds or {}), requirements(cpu), 0.5, False), place)
     assert isinstance(outlook, Outlook)
     return outlook
@@ -55,14 +55,14 @@ def test_each_missing_figure_is_told_apart() -> None:
 
 
 def test_a_node_kept_for_another_has_no_room() -> None:
-    outlooks = Outlooks(RunTimes(), Terms())
+    outlooks = Outlooks(Table(), Terms())
     shape = Shape(0, function(), requirements(1.0), 0.5, False)
     assert outlooks.at(shape, site(LINEAR, mode=Mode.HELD)) == Reason.HELD
 
 
 def test_what_is_forgotten_is_worked_out_again() -> None:
-    runtimes = RunTimes()
-    outlooks = Outlooks(runtimes, Terms())
+    table = Table()
+    outlooks = Outlooks(table, Terms())
     f = function()
     shape, place = Shape(0, f, requirements(1.0), 0.5, False), site(LINEAR)
     first = outlooks.at(shape, place)

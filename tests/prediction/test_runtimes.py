@@ -6,8 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from wattloom.cluster.machine import Machine
 from wattloom.energy.forecast import RunTime, Unknown
+from wattloom.machines.machine import Machine
 from wattloom.prediction.runtimes import DECLARED_COUNTS_AS, ENOUGH_SAMPLES, REPUBLISH_AT, Learned, RunTimes
 from wattloom.testing.builders import ARM, LINEAR, function, variant
 from wattloom.units import Seconds

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from wattloom.cluster.profile_file import CpuProfile, Idle, Level, MachineIdentity, MeterUsed, Method, Power
+from wattloom.machines.profile_file import CpuProfile, Idle, Level, MachineIdentity, MeterUsed, Method, Power
 
 needs_stress_ng = pytest.mark.skipif(
     which("stress-ng") is None, reason="NOT TRIED: real load. stress-ng is missing: sudo apt install stress-ng"

@@ -17,9 +17,9 @@ from tests.metering.gpu.conftest import MASKS
 from tests.metering.gpu.silicon import VARIABLE, Gpu, Silicon, cuda_library, nvml_library, preload
 
 from wattloom.cli.main import cli
-from wattloom.cluster.profile_file import encode_profile
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
+from wattloom.machines.profile_file import encode_profile
 from wattloom.metering.devices import DeviceReading, Kind
 from wattloom.profiling.gpu import read_gpu_profile, shares_of
 from wattloom.profiling.gpu_command import GpuLoad

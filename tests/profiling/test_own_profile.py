@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from tests.profiling.made import cpu_profile
 
-from wattloom.cluster.profile import MachineProfile
-from wattloom.cluster.profile_file import CpuProfile, encode_profile
+from wattloom.machines.own_profile import boost, profile_path
+from wattloom.machines.profile import MachineProfile
+from wattloom.machines.profile_file import CpuProfile, encode_profile
+from wattloom.machines.this_machine import slug, this_identity, this_machine
 from wattloom.metering.estimate import Estimate
-from wattloom.metering.own_profile import boost, profile_path
-from wattloom.metering.this_machine import slug, this_identity, this_machine
 from wattloom.profiling.taking import Place, own_path
 
 

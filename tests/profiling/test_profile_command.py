@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from tests.profiling.made import cpu_profile, disturbed
 
 from wattloom.cli.main import cli
-from wattloom.cluster.profile_file import CpuProfile, encode_profile
+from wattloom.machines.profile_file import CpuProfile, encode_profile
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from tests.profiling.made import cpu_profile, identity, power
 
-from wattloom.cluster.machine import Machine
-from wattloom.cluster.profile_curve import machine_profile, mean_watts, part_of, smt_slowdown, speed, usual_setting
-from wattloom.cluster.profile_file import CpuProfile
 from wattloom.errors import InputError
+from wattloom.machines.machine import Machine
+from wattloom.machines.profile_curve import machine_profile, mean_watts, part_of, smt_slowdown, speed, usual_setting
+from wattloom.machines.profile_file import CpuProfile
 
 
 def with_level(profile: CpuProfile, number: int, **changes: object) -> CpuProfile:

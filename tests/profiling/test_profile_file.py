@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.profiling.made import cpu_profile
 
-from wattloom.cluster.profile_file import CpuProfile, Idle, Level, Power, decode_profile, encode_profile
 from wattloom.errors import InputError
+from wattloom.machines.profile_file import CpuProfile, Idle, Level, Power, decode_profile, encode_profile
 
 unhurried = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 """The machine may be busy."""

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from tests.profiling.made import cpu_profile
 
-from wattloom.cluster.profile_file import CpuProfile, encode_profile
 from wattloom.errors import InputError
+from wattloom.machines.profile_file import CpuProfile, encode_profile
 from wattloom.profiling.resuming import beginning
 
 

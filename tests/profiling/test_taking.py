@@ -16,10 +16,10 @@ from tests.profiling.made import needs_stress_ng
 from tests.profiling.silicon import EACH_W, IDLE_W, Silicon
 from tests.profiling.test_frequency import BEFORE, CpuFreq
 
-from wattloom.cluster.profile_curve import machine_profile
-from wattloom.cluster.profile_file import CpuProfile, Level
-from wattloom.metering.own_profile import read_profile
-from wattloom.metering.this_machine import allowed_cpus
+from wattloom.machines.own_profile import read_profile
+from wattloom.machines.profile_curve import machine_profile
+from wattloom.machines.profile_file import CpuProfile, Level
+from wattloom.machines.this_machine import allowed_cpus
 from wattloom.profiling.bench import Terms
 from wattloom.profiling.profiler import MeterLost, Step, Tell
 from wattloom.profiling.storing import Busy, StoreError, alone, store

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.metering.trees import ProcTree
 
-from wattloom.cluster.profile_file import Power
 from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.machines.profile_file import Power
 from wattloom.metering.protocol import Quantity, Sample
 from wattloom.profiling.bench import Bench, Terms
 from wattloom.profiling.temperature import Thermometer

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from wattloom.cluster.profile_file import CpuProfile
+from wattloom.machines.profile_file import CpuProfile
 from wattloom.profiling.comparing import compare
 from wattloom.report import profiles
 from wattloom.report.palette import THEMES

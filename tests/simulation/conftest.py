@@ -9,10 +9,10 @@ from wattloom.cluster.node_class import NodeClass
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.protocol import Policy
 from wattloom.policies.view import View
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import parse
-from wattloom.simulation.setting_up import trial_of
 
 Run = Callable[..., Result]
 

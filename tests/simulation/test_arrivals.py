@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from wattloom.errors import ScenarioError
+from wattloom.history.log import Header, LogWriter
 from wattloom.policies.protocol import Policy
 from wattloom.policies.random_choice import RandomChoice
 from wattloom.policies.round_robin import RoundRobin
 from wattloom.policies.spread import Spread
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.log import Header, LogWriter
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.scenario import load_scenario, parse
-from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import Arrival
 
 CLUSTER = """

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 import wattloom
-from wattloom.cluster.catalogue import MachineEntry, machines
-from wattloom.cluster.machine import Machine
 from wattloom.errors import ScenarioError
+from wattloom.machines.catalogue import MachineEntry, machines
+from wattloom.machines.machine import Machine
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.policies.spread import Spread
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.listing import ScenarioInfo, scenarios, shown
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.published import Published, held_against
@@ -30,7 +31,6 @@ from wattloom.simulation.scenario import (
     parse,
     text_of,
 )
-from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import SchedulerCost
 
 RESULT_ID = re.compile(r"power_ssj2008-20\d{6}-\d{5}")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import wattloom
 from wattloom.cli.main import cli
-from wattloom.cluster.catalogue import MachineEntry
 from wattloom.cluster.node_class import NodeClass
+from wattloom.machines.catalogue import MachineEntry
 from wattloom.policies.exec_capacity import ExecCapacity
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.least_joules import LeastJoules
@@ -22,10 +22,10 @@ from wattloom.policies.spread import Spread
 from wattloom.policies.view import View
 from wattloom.policies.weighted import Weighted
 from wattloom.report.page import page
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.power_trace import MOST_STEPS, PowerTrace
 from wattloom.simulation.scenario import ArrivalsEntry, FaultEntry, FunctionEntry, NodeGroup, Scenario
-from wattloom.simulation.setting_up import trial_of
 
 
 class SleepyPack(Pack):

@@ -7,10 +7,10 @@ import pytest
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.spread import Spread
 from wattloom.scheduling.events import CancelRequested
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import parse
-from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import Trial
 
 Run = Callable[..., Result]

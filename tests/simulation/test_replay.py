@@ -5,28 +5,28 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.beds.recording import Backend
 
 import wattloom
 from wattloom.cluster.reasons import Reason
 from wattloom.errors import LogError
+from wattloom.history.log import VERSION, Header, Log, LogWriter
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.loading import load_policy
 from wattloom.policies.pack import Pack
 from wattloom.policies.protocol import Refusal
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Place, Sleep, Wait, Wake
-from wattloom.scheduling.log import VERSION, Header, Log, LogWriter
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.replay import replay
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import load_scenario, parse
-from wattloom.simulation.setting_up import trial_of
 from wattloom.simulation.trial import Trial
 from wattloom.testing import builders
 from wattloom.testing.builders import ARM, CONCAVE, LINEAR, SLEEPER, requirements
 from wattloom.testing.harness import Harness
 from wattloom.testing.odd_policies import Scripted
-from wattloom.testing.recording import Backend
 
 EPOCH = 1_700_000_000.0
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from wattloom.errors import ScenarioError
+from wattloom.simulation.build import trial_of
 from wattloom.simulation.scenario import Scenario, builtin_names, load_scenario, parse, schema, text_of
-from wattloom.simulation.setting_up import trial_of
 
 GOOD = """
 name = "good"

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+from tests.beds.recording import Backend
+
 import wattloom
 from wattloom.cluster.reasons import Reason
+from wattloom.history.waiting import Waiting
+from wattloom.history.why import why
 from wattloom.policies.loading import load_policy
 from wattloom.scheduling.instructions import Conclude, Place, Wait
-from wattloom.simulation.why import Waiting, why
-from wattloom.testing.recording import Backend
 
 
 def test_why_explains_each_placement_and_each_new_reason_to_wait(log: Path) -> None:

@@ -1,7 +1,7 @@
 """Who used the machine's joules: the account a backend keeps while it runs calls.
 
-Owns the interval between two good readings and closes it. Used by one thread. Reads the meter and CPU times, and has no
-clock: `sample(now)` is told the time.
+Owns the calls and workers of an open interval, and what they pay when it is closed. Used by one thread. Reads the
+meter and CPU times, and has no clock: `sample(now)` is told the time.
 
 A call may run through many intervals, and its worker reports its CPU time once, at its end. At every closed interval
 the CPU time of a busy worker that no ended call accounts for is paid for and put into the worker's pool; calls that end
@@ -10,40 +10,38 @@ been the call's (the worker's own work between calls) becomes overhead.
 """
 
 from collections.abc import Iterable
-from math import hypot, inf, isfinite
+from math import hypot, inf
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
 from wattloom.attribution.intensities import OTHERS, OWN
-from wattloom.attribution.pricing import Interval, Pricing
+from wattloom.attribution.pricing import Interval, Pricing, interval_of
 from wattloom.attribution.sharing import (
     Call,
     Charged,
     Price,
     PriceOf,
     Prices,
+    Unclaimed,
     charge,
     charge_one,
     charge_short,
     per_cpu_second,
     share_anew,
-    to_grain,
     with_late,
 )
-from wattloom.attribution.tariff import Tariff
-from wattloom.attribution.unclaimed import Unclaimed
 from wattloom.attribution.usage import Totals, Usage
-from wattloom.attribution.worker import Worker
-from wattloom.cluster.profile import MachineProfile
-from wattloom.energy.forecast import Unknown
+from wattloom.attribution.worker import Tariff, Worker
+from wattloom.energy.grains import to_grain
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.proc import busy_seconds, process_seconds
-from wattloom.metering.protocol import Meter, Sample
+from wattloom.metering.protocol import Meter
+from wattloom.metering.readings import Begun, Closed, Readings, Silent
 
 PROC: Final = Path("/proc")
-MOST_WAITING_S: Final = 600.0
-"""After so long without a good reading the calls that wait for one are given up: memory is not for ever."""
+NO_NEWS: Final = "no time has passed since the last reading"
 NOT_READ: Final = "the meter had not been read when the call began"
 SPANNED: Final = "the call ran through a time for which the meter has no reading"
 
@@ -59,10 +57,7 @@ class Account:
         self._workers: dict[int, Worker] = {}
         self._gone: list[Worker] = []
         self._unclaimed = Unclaimed()
-        self._last: Sample | None = None
-        self._since: float | None = None
-        """When the open interval began."""
-        self._busy_s = 0.0
+        self._readings = Readings(meter, lambda: busy_seconds(proc))
         self._own_s = 0.0
         self._held_j = 0.0
 
@@ -131,50 +126,19 @@ class Account:
 
     def sample(self, now: float) -> Usage:
         """Read the meter and close the interval. Without a good reading it stays open, and the next one covers it."""
-        reading, last, broke_off = self._read(now), self._last, "the meter's count broke off"
-        if isinstance(reading, Unknown):
-            # A count that broke off goes on from here: asked again at once, the meter says so, and less is lost.
-            broke_off = reading.reason
-            reading = self._read(now)
-        if isinstance(reading, Unknown):
-            return self._without(now, broke_off)
-        busy = reading.busy_s if reading.busy_s is not None else busy_seconds(self._proc)
-        if busy is None:
-            return self._without(now, f"{self._proc / 'stat'} does not say how busy the CPUs are")
-        if last is not None and reading.epoch == last.epoch and reading.time <= last.time:
-            return self._open("no time has passed since the last reading")
-        if last is None:
-            usage = self._begin(reading.time)
-        elif reading.epoch != last.epoch or reading.joules < last.joules:
-            usage = self._give_up(reading.time - last.time, broke_off)
-        else:
-            usage = self._close(last, reading, max(busy - self._busy_s, 0.0))
-        self._last, self._busy_s, self._since = reading, busy, reading.time
-        return usage
+        found = self._readings.look(now)
+        if isinstance(found, Closed):
+            return self._close(found)
+        if isinstance(found, Silent):
+            return self._open(found.reason or NO_NEWS, found.waited_s)
+        if isinstance(found, Begun) and found.last is None:
+            return self._begin(found.lost_s)
+        return self._give_up(found.lost_s, found.reason)
 
-    def _read(self, now: float) -> Sample | Unknown:
-        """The meter may be anybody's: what it raises is no figure, nor is what is no number."""
-        try:
-            reading = self.meter.read(now)
-        except Exception as problem:
-            return Unknown(f"the meter {self.meter.name} failed: {type(problem).__name__}: {problem}")
-        if isinstance(reading, Sample) and not (isfinite(reading.joules) and isfinite(reading.time)):
-            return Unknown(f"the meter {self.meter.name} gave what is no number")
-        return reading
-
-    def _begin(self, now: float) -> Usage:
+    def _begin(self, lost_s: float) -> Usage:
         """The first reading, or the first after all was given up."""
-        usage = self._give_up(now - self._since if self._since is not None else 0.0, NOT_READ)
+        usage = self._give_up(lost_s, NOT_READ)
         return usage if usage.unknown or usage.seconds else replace(usage, meter_j=0.0, problem="")
-
-    def _without(self, now: float, reason: str) -> Usage:
-        """There is no reading: wait for the next, but not for ever."""
-        self._since = now if self._since is None else self._since
-        waited = now - self._since
-        if waited <= MOST_WAITING_S:
-            return self._open(reason, waited)
-        self._last, self._since = None, now
-        return self._give_up(waited, reason)
 
     def _open(self, reason: str, seconds: float = 0.0) -> Usage:
         held = self._held_j
@@ -203,9 +167,7 @@ class Account:
         )
         return replace(self._open(reason, seconds), unknown=tuple(unknown))
 
-    def _close(self, last: Sample, reading: Sample, busy_s: float) -> Usage:
-        seconds = reading.time - last.time
-        meter_j = to_grain(reading.joules) - to_grain(last.joules)
+    def _close(self, closed: Closed) -> Usage:
         own_s = self._own_used()
         workers = [*self._workers.values(), *self._gone]
         unknown: list[str] = []
@@ -213,11 +175,13 @@ class Account:
             worker.look()
             unknown += worker.give_up_broken()
             worker.weigh()
-        spread_j = hypot(last.resolution_j, reading.resolution_j)
-        ran_s = own_s + sum(worker.used_s for worker in workers)
-        interval = Interval(seconds, meter_j, spread_j, busy_s, own_s, ran_s)
-        prices = self._pricing.prices(interval, workers)
-        tariffs = self._pricing.tariffs(workers, prices)
+        known_s = own_s + sum(worker.used_s for worker in workers)
+        interval = interval_of(closed, closed.busy_s or 0.0, known_s)
+        if self._pricing.learns:
+            interval.ran = _who_ran(own_s, workers, self._pricing.ran_before)
+            interval.paid = _who_pays(own_s, workers)
+        prices = self._pricing.prices(interval)
+        tariffs = _tariffs(workers, prices) if self._pricing.learns else {}
         charged = Charged()
         overhead_j = own_s * prices.of(OWN).joules + self._charge(workers, prices, interval.free_s, charged)
         usage = self._settle(interval, prices.ordinary, charged, overhead_j, tariffs)
@@ -296,6 +260,32 @@ class Account:
             cpu_second=per_cpu_second(price),
             cpu_second_of=tariffs,
         ).balanced(to_grain(charged.joules), to_grain(overhead_j))
+
+
+def _who_ran(own_s: float, workers: list[Worker], before: dict[str, float]) -> dict[str, float]:
+    """CPU seconds by function, by the workers' clocks; and those of the interval before, which are put right."""
+    ran = {OWN: own_s}
+    for worker in workers:
+        worker.tell_apart(ran, before)
+    return ran
+
+
+def _who_pays(own_s: float, workers: list[Worker]) -> dict[str, float]:
+    """CPU seconds by function, as they are paid for in this interval."""
+    cpu: dict[str, float] = {}
+    for worker in workers:
+        own_s += worker.rest_s - worker.kept_s
+        worker.share_out(cpu)
+        if worker.pool.seconds > 0.0:
+            cpu.setdefault(worker.pool.function, 0.0)
+    cpu[OWN] = own_s
+    return cpu
+
+
+def _tariffs(workers: list[Worker], prices: Prices) -> dict[str, tuple[float, float, float]]:
+    """By function that short calls ended of: what a CPU second of it costs."""
+    names = {function for worker in workers for function in worker.short}
+    return {name: per_cpu_second(prices.of(name), short=True) for name in sorted(names)}
 
 
 def _late_prices(worker: Worker, prices: Prices, found_s: float, found_j: float) -> PriceOf:

@@ -5,6 +5,9 @@ share of the time in which they did. Where the driver does not tell that, memory
 says how poor a key it is. A process that only holds a context pays nothing. What nobody is known to have used stays
 unattributed. Knows no drivers or clocks; docs/explanation/energy.md says the same in words.
 
+What a process paid falls to the calls it ran meanwhile by time: a device does not tell which call a kernel came from,
+and a worker uses its device on behalf of its calls.
+
 Of a usage: `meter_j == idle_j + unattributed_j + sum of processes`, to the last bit.
 """
 
@@ -14,7 +17,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from wattloom.attribution.sharing import to_grain
+from wattloom.energy.grains import in_grains, to_grain
 
 Key = Literal["utilisation", "memory", "nothing"]
 """What the active joules of an interval were shared out by."""
@@ -69,13 +72,12 @@ def share_out(interval: DeviceInterval, uses: Sequence[Use], model_error: float)
     """Share out what a device counted. `model_error`: how far watts of single workloads are from the mean."""
     meter = to_grain(max(interval.joules, 0.0))
     idle = to_grain(min(max(interval.idle_w, 0.0) * interval.seconds, meter))
-    left = active = meter - idle
+    active = meter - idle
     shares = _shares(uses, interval.utilisation)
-    paid: dict[int, tuple[float, float]] = {}
-    for pid, share in shares.of.items():
-        joules = min(to_grain(active * share), left)
-        left -= joules
-        paid[pid] = joules, _spread(interval, active, share, shares, model_error)
+    joules, left = in_grains({pid: active * share for pid, share in shares.of.items()}, active)
+    paid = {
+        pid: (joules[pid], _spread(interval, active, share, shares, model_error)) for pid, share in shares.of.items()
+    }
     return DeviceUsage(interval.device, interval.seconds, meter, idle, left, paid, shares.key)
 
 
@@ -149,3 +151,54 @@ def error_of_share(share: float, whole: float, squares: float, model_error: floa
     """The same, of shares whose sum and sum of squares are known: for those who ask for each of thousands."""
     rest = max(1.0 - whole, 0.0)  # what others used is one more sharer
     return model_error * share * sqrt((1.0 - share) ** 2 + max(squares - share * share, 0.0) + rest * rest)
+
+
+# -- calls inside a process --------------------------------------------------------------------------------------------
+
+
+class DeviceCall(msgspec.Struct, frozen=True, gc=False):
+    """One call, or the part of one that has run so far."""
+
+    task: str
+    function: str
+    pid: int
+    start: float
+    end: float
+
+
+class CallShares(msgspec.Struct, frozen=True):
+    """What calls cost on devices in one interval."""
+
+    calls: dict[str, tuple[float, float]]
+    """Joules and spread by task."""
+    overhead_j: float
+    """Of workers in whose interval no call ran: loading a model before the first, say."""
+
+
+def split_over_calls(
+    begin: float, end: float, paid: Iterable[tuple[int, float, float]], calls: Sequence[DeviceCall], model_error: float
+) -> CallShares:
+    """Split what processes paid (pid, joules, spread) between `begin` and `end` over their calls, by time inside it."""
+    found: dict[str, tuple[float, float]] = {}
+    overhead = 0.0
+    for pid, joules, spread in paid:
+        shares = _by_time(begin, end, [call for call in calls if call.pid == pid])
+        whole, squares = sum(shares.values()), sum(share * share for share in shares.values())
+        parts, left = in_grains({task: joules * share for task, share in shares.items()}, to_grain(joules))
+        for task, share in shares.items():
+            off = hypot(spread * share, joules * error_of_share(share, whole, squares, model_error))
+            before = found.get(task, (0.0, 0.0))
+            found[task] = before[0] + parts[task], hypot(before[1], off)
+        overhead += left
+    return CallShares(found, overhead)
+
+
+def _by_time(begin: float, end: float, calls: Sequence[DeviceCall]) -> dict[str, float]:
+    """Shares by task. A call at one moment only, between two ticks of the clock, has no time and pays nothing."""
+    inside: dict[str, float] = {}
+    for call in calls:
+        seconds = min(call.end, end) - max(call.start, begin)
+        if seconds > 0.0:
+            inside[call.task] = inside.get(call.task, 0.0) + seconds
+    total = sum(inside.values())
+    return {task: seconds / total for task, seconds in inside.items()}

@@ -1,20 +1,19 @@
 """Who used the joules of the devices: the account of a device meter, interval by interval.
 
-Owns the open interval of each device, what its processes did in it so far, and the idle watts that the device has
+Owns what processes did in the open interval of each device, and the idle watts that the device has
 shown. Used by one thread. Reads the meter and has no clock: `sample(now)` is told the time. A device that cannot be
 read keeps its interval open, and a count that broke off makes it unknown: no joules are invented for it.
 """
 
 from collections import deque
-from math import hypot
+from math import inf
 from statistics import median
 from typing import Final
 
 from wattloom.attribution.gpu import DeviceInterval, DeviceUsage, Use, share_out
-from wattloom.attribution.sharing import to_grain
 from wattloom.energy.forecast import Unknown
 from wattloom.metering.devices import DeviceMeter, DeviceProcess, DeviceReading
-from wattloom.metering.protocol import Sample
+from wattloom.metering.readings import Begun, Closed, Intervals, Silent
 
 IDLE_SHARE: Final = 0.13
 """Idle watts over the power limit: geometric mean of V100, P100, T4, A10 and A100 in the table of Alibaba's cluster."""
@@ -61,10 +60,10 @@ class IdleWatts:
 class _Open:
     """The open interval of one device."""
 
-    __slots__ = ("busy_s", "hidden", "idle", "known_s", "last", "looked", "memory", "pids", "used_s")
+    __slots__ = ("busy_s", "hidden", "idle", "intervals", "known_s", "looked", "memory", "pids", "used_s")
 
     def __init__(self) -> None:
-        self.last: Sample | None = None
+        self.intervals = Intervals(inf)
         self.looked: float | None = None
         self.idle = IdleWatts()
         self.pids: set[int] = set()
@@ -140,7 +139,7 @@ class GpuAccount:
         for reading in readings:
             state = self._open.setdefault(reading.uuid, _Open())
             state.look(now, reading, [process for process in processes if process.device == reading.uuid])
-            usage = self._closed(state, reading)
+            usage = self._closed(state, reading, now)
             silent.pop(reading.uuid, None)
             if usage is not None:
                 closed.append(usage)
@@ -157,22 +156,20 @@ class GpuAccount:
         except Exception:
             return (), ()
 
-    def _closed(self, state: _Open, reading: DeviceReading) -> DeviceUsage | None:
-        count, last = reading.count, state.last
-        if isinstance(count, Unknown) or (last is not None and count.time <= last.time):
+    def _closed(self, state: _Open, reading: DeviceReading, now: float) -> DeviceUsage | None:
+        found, usage = state.intervals.take(reading.count, now), None
+        if isinstance(found, Silent):
             return None  # the interval stays open
-        state.last = count
-        usage = None if last is None else self._usage(state, reading, last, count)
+        if isinstance(found, Closed):
+            usage = self._usage(state, reading, found)
+        elif isinstance(found, Begun) and found.last is not None:
+            usage = DeviceUsage(reading.uuid, found.lost_s, None, problem="the device's count broke off")
         state.clear()
         return usage
 
-    def _usage(self, state: _Open, reading: DeviceReading, last: Sample, count: Sample) -> DeviceUsage:
-        seconds = count.time - last.time
-        if count.epoch != last.epoch or count.joules < last.joules:
-            return DeviceUsage(reading.uuid, seconds, None, problem="the device's count broke off")
-        joules = to_grain(count.joules) - to_grain(last.joules)
+    def _usage(self, state: _Open, reading: DeviceReading, closed: Closed) -> DeviceUsage:
+        seconds, joules, spread = closed.seconds, closed.joules, closed.resolution_j
         utilisation = state.utilisation()
-        spread = hypot(last.resolution_j, count.resolution_j)
         if joules > SURE * spread:  # a counter that has not been brought up to date shows no watts
             state.idle.learn(joules / seconds, state.activity(seconds))
         idle_w, idle_spread = state.idle.watts(reading.limit_w)

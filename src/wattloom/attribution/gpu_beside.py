@@ -12,12 +12,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from wattloom.attribution.gpu import DeviceUsage
+from wattloom.attribution.gpu import DeviceCall, DeviceUsage, split_over_calls
 from wattloom.attribution.gpu_account import GpuAccount
-from wattloom.attribution.gpu_calls import DeviceCall, split_over_calls
-from wattloom.attribution.sharing import to_grain
 from wattloom.attribution.usage import Usage
 from wattloom.energy.forecast import Provenance
+from wattloom.energy.grains import to_grain
 from wattloom.metering.devices import DeviceMeter
 
 EARLIER: Final = ""

@@ -7,11 +7,11 @@ about the idle watts of a package, so the two are never mixed. Of a curve of oth
 
 from typing import Final
 
-from wattloom.cluster.machine import Machine
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.machine import Machine
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.estimate import Estimate
 from wattloom.metering.protocol import Meter
-from wattloom.units import MILLI
+from wattloom.units import MILLI, Watts
 
 IDLE_SHARE: Final = 0.18
 """Idle watts over full watts where only busy times were seen: geometric mean of 248 SPECpower machines of 2017-2021."""
@@ -52,8 +52,8 @@ class IdleDraw:
         self._lowest = float("inf")
 
     @property
-    def watts(self) -> float:
-        return self._known if self._known is not None and self._believed else min(self._watts, self._lowest)
+    def watts(self) -> Watts:
+        return Watts(self._known if self._known is not None and self._believed else min(self._watts, self._lowest))
 
     @property
     def known(self) -> tuple[float, float] | None:

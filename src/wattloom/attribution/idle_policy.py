@@ -14,7 +14,7 @@ from typing import Final, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
-from wattloom.attribution.sharing import to_grain
+from wattloom.energy.grains import in_grains
 
 IdlePolicy = Literal["node", "pro-rata", "reserved"]
 POLICIES: Final[tuple[IdlePolicy, ...]] = get_args(IdlePolicy)
@@ -49,14 +49,7 @@ def share_out(
     weights, whole = _weights(policy, claims, unattributed_j, cores)
     if whole <= 0.0 or joules <= 0.0:
         return Shared({}, joules)
-    each = joules / whole
-    parts = {who: to_grain(weight * each) for who, weight in weights.items()}
-    left = joules - sum(parts.values())
-    if left < 0.0:  # products of many figures may be some grains too high
-        largest = max(parts, key=lambda who: parts[who])
-        parts[largest] += left
-        left = 0.0
-    return Shared(parts, left)
+    return Shared(*in_grains({who: joules * (weight / whole) for who, weight in weights.items()}, joules))
 
 
 def _weights(

@@ -15,6 +15,7 @@ from math import inf, sqrt
 from typing import Final
 
 from wattloom.attribution.idle import idle_guess
+from wattloom.units import Watts
 
 OWN: Final = "\0own"
 """This process, and workers between calls."""
@@ -100,8 +101,8 @@ class Intensities:
         self.looks = 0
 
     @property
-    def idle_w(self) -> float:
-        return max(self._x[_IDLE], 0.0)
+    def idle_w(self) -> Watts:
+        return Watts(max(self._x[_IDLE], 0.0))
 
     def weight(self, name: str) -> float:
         """What a core that is busy with it draws, against one with ordinary code."""
@@ -270,17 +271,20 @@ class Intensities:
             return dict.fromkeys(cpu, self._differ)
         # The logarithm of a share is ln(meter - idle) + ln(weight) - ln(work). This is how all but the second change:
         common = {_IDLE: -seconds / max(active_j, LEAST_J)}
+        unseen = 0.0
         for name, used in cpu.items():
             if name in self._at:
                 common[self._at[name]] = -used / work
+            else:
+                unseen += (used / work) ** 2
         parts = list(common.items())
         carried = [sum(row[at] * rate for at, rate in parts) for row in self._p]
-        base = sum(carried[at] * rate for at, rate in parts)
-        return {name: self._error(name, base, carried) for name in cpu}
+        base = sum(carried[at] * rate for at, rate in parts) + self._differ**2 * unseen
+        return {name: self._error(name, base, carried, used / work) for name, used in cpu.items()}
 
-    def _error(self, name: str, base: float, carried: list[float]) -> float:
+    def _error(self, name: str, base: float, carried: list[float], share: float) -> float:
         at = self._at.get(name)
-        if at is None:
-            return sqrt(max(base + self._differ**2, 0.0))
+        if at is None:  # who is alone has all of it, whatever it draws
+            return sqrt(max(base + self._differ**2 * (1.0 - 2.0 * share), 0.0))
         weight = 1.0 + self._x[at]
         return sqrt(max(base + (2.0 * carried[at] + self._p[at][at] / weight) / weight, 0.0))

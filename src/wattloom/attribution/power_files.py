@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Final
 
@@ -233,3 +233,22 @@ def _hint(field: str, text: str) -> str:
 def _check_seconds(name: str, field: str, latest: float) -> None:
     if latest > MOST_SECONDS:
         raise InputError(f"{name}: {field}", f"{latest:.0f} is no time in seconds; divide milliseconds by 1000")
+
+
+# -- what a caller gives: a file, or figures ---------------------------------------------------------------------------
+
+
+def recorded_power(given: str | Path | Sequence[tuple[float, float]]) -> RecordedPower:
+    """From a file, or from pairs of seconds and watts."""
+    if isinstance(given, str | Path):
+        return read_power(given)
+    return power_of("power", [each[0] for each in given], [each[1] for each in given])
+
+
+def recorded_runs(given: str | Path | Sequence[tuple[float, float, str]], node: str | None) -> RecordedRuns:
+    """From a file, or from triples of start, end and function."""
+    if isinstance(given, str | Path):
+        return read_runs(given, node)
+    if node is not None:
+        raise InputError("node", "runs that are given as triples have no node; leave it out, or give a file")
+    return runs_of("runs", [(start, end, function, nan) for start, end, function in given])

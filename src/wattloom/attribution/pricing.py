@@ -1,6 +1,8 @@
-"""What a CPU second cost in an interval: of ordinary work, and of each function as far as it is known to differ.
+"""What a CPU second cost in an interval: the one price that executor, exporter and `measure` charge by.
 
-Owns what is learned from intervals: the idle watts, and what functions draw. Knows workers, and no files or clocks.
+Owns what is learned from intervals (the idle watts, what functions and programs draw), how active joules are weighed
+(by CPU time and what was learned, or by what the processor counted) and how uncertain a price is. Knows no processes,
+files or clocks: who ran is handed in by name.
 """
 
 from math import hypot
@@ -10,12 +12,13 @@ import msgspec
 from msgspec.structs import replace
 
 from wattloom.attribution.idle import IdleDraw
-from wattloom.attribution.intensities import OTHERS, OWN, Intensities
-from wattloom.attribution.sharing import Price, Prices, per_cpu_second, price_of
-from wattloom.attribution.worker import Worker
-from wattloom.cluster.profile import MachineProfile
+from wattloom.attribution.intensities import MOST, OTHERS, OWN, Intensities
+from wattloom.attribution.sharing import Price, Prices, price_of
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.proc import TICK_S
 from wattloom.metering.protocol import Meter
+from wattloom.metering.readings import Closed
+from wattloom.units import Joules, Watts
 
 LAG_S: Final = 0.01
 """How much later than the work a meter may show it: what was drawn before counts for so much of an interval."""
@@ -26,31 +29,39 @@ SAME_FUNCTION: Final = 0.02
 
 
 class Interval(msgspec.Struct):
-    """What the meter counted in some time, and who ran in it."""
+    """What the meter counted in some time, and who ran in it: functions, programs, `OWN`. Everybody else's is what is
+    left of the busy time."""
 
     seconds: float = 0.0
-    meter_j: float = 0.0
+    meter_j: Joules = Joules(0.0)
     spread_j: float = 0.0
     """Of the count, by the meter's resolution and its lag."""
     busy_s: float = 0.0
-    own_s: float = 0.0
-    """CPU seconds of this process."""
-    ran_s: float = 0.0
+    known_s: float = 0.0
     """CPU seconds that are known of single processes."""
-    cpu: dict[str, float] = {}
-    """By function, of ourselves and of others: who really ran, by the workers' clocks."""
+    ran: dict[str, float] = {}
+    """CPU seconds by name: who really ran, to learn from."""
+    paid: dict[str, float] = {}
+    """CPU seconds by name as they are paid for in this interval: the same, but for calls that end later."""
+    weights: dict[str, float] = {}
+    """By name in `paid`: what its CPU second weighs, where the processor counted it. Empty: by what is learned."""
 
     @property
     def free_s(self) -> float:
         """Busy, and of no process that is known."""
-        return max(self.busy_s - self.ran_s, 0.0)
+        return max(self.busy_s - self.known_s, 0.0)
+
+
+def interval_of(closed: Closed, busy_s: float, known_s: float) -> Interval:
+    """The interval between two readings, of which it is not said yet who ran."""
+    return Interval(closed.seconds, closed.joules, closed.resolution_j, busy_s, known_s)
 
 
 class Pricing:
     """Sets the prices of intervals, one after another."""
 
     def __init__(self, meter: Meter, profile: MachineProfile) -> None:
-        self._error = meter.model_error
+        self._meter = meter
         self._idle = IdleDraw(profile, meter)
         # Each CPU's time is known in whole ticks, at the beginning and at the end.
         self._tick_s = TICK_S * (profile.threads / 6.0) ** 0.5
@@ -61,61 +72,66 @@ class Pricing:
         self._before = Interval()
         """The last one. It is learned from when it is known whose its CPU time was: after the next."""
 
+    @property
+    def learns(self) -> bool:
+        """Whether it matters who ran."""
+        return self._intensities is not None
+
+    @property
+    def ran_before(self) -> dict[str, float]:
+        """Who ran in the last interval. May be put right until the next one is priced."""
+        return self._before.ran
+
     def forget_last(self) -> None:
         """What came after it is not known."""
         self._before = Interval()
 
-    def prices(self, interval: Interval, workers: list[Worker]) -> Prices:
-        """Of a CPU second of each function. The workers have been looked at and weighed."""
+    def prices(self, interval: Interval) -> Prices:
+        """Of a CPU second of everybody."""
         known = self._intensities
         if known is None:
             self._idle.learn(interval.meter_j / interval.seconds, interval.busy_s / interval.seconds)
-            return Prices(replace(self._ordinary(interval, self._idle.watts), error=self._error))
-        self._learn(known, interval, workers)
-        price = replace(self._ordinary(interval, known.idle_w), error=self._error, uneven=known.uneven)
-        cpu = _paid_for(interval, workers)
-        errors = known.errors(interval.seconds, price.active_j, cpu)
-        bounded = {name: hypot(min(error, BEYOND), SAME_FUNCTION) for name, error in errors.items()}
-        prices = Prices(price)
-        prices.share_out(cpu, {name: known.weight(name) for name in cpu}, bounded)
+            prices = Prices(self._ordinary(interval, self._idle.watts, interval.spread_j))
+        else:
+            self._learn(known, interval)
+            spread_j = hypot(interval.spread_j, known.noise * interval.meter_j)
+            prices = Prices(replace(self._ordinary(interval, known.idle_w, spread_j), uneven=known.uneven))
+        self._weigh(prices, interval)
         return prices
 
-    def _learn(self, known: Intensities, interval: Interval, workers: list[Worker]) -> None:
+    def _learn(self, known: Intensities, interval: Interval) -> None:
         """From the interval before, now that it is known who ran in it."""
         before, watts = self._before, interval.meter_j / interval.seconds
-        interval.cpu = {OWN: interval.own_s, OTHERS: interval.free_s}
-        for worker in workers:
-            worker.tell_apart(interval.cpu, before.cpu)
+        interval.ran = {**interval.ran, OTHERS: interval.ran.get(OTHERS, 0.0) + interval.free_s}
         if before.seconds > 0.0:
-            known.look(before.seconds, before.meter_j, before.spread_j, before.cpu, self._tick_s)
+            known.look(before.seconds, before.meter_j, before.spread_j, before.ran, self._tick_s)
             lag_j = LAG_S * abs(watts - before.meter_j / before.seconds)
             interval.spread_j = hypot(interval.spread_j, lag_j)
-        known.begin(watts, sum(interval.cpu.values()) / interval.seconds)
+        known.begin(watts, sum(interval.ran.values()) / interval.seconds)
         self._before = interval
 
-    def _ordinary(self, interval: Interval, idle_w: float) -> Price:
-        spread_j = interval.spread_j
-        if self._intensities is not None:
-            spread_j = hypot(spread_j, self._intensities.noise * interval.meter_j)
-        busy_s, ran_s = interval.busy_s, interval.ran_s
-        return price_of(interval.meter_j, spread_j, idle_w, interval.seconds, busy_s, ran_s, self._tick_s)
+    def _ordinary(self, interval: Interval, idle_w: Watts, spread_j: float) -> Price:
+        busy_s, known_s = interval.busy_s, interval.known_s
+        price = price_of(interval.meter_j, spread_j, idle_w, interval.seconds, busy_s, known_s, self._tick_s)
+        return replace(price, error=self._meter.model_error)
 
-    def tariffs(self, workers: list[Worker], prices: Prices) -> dict[str, tuple[float, float, float]]:
-        """By function that short calls ended of: what a CPU second of it costs, where functions are known to differ."""
-        if self._intensities is None:
-            return {}
-        names = {function for worker in workers for function in worker.short}
-        return {name: per_cpu_second(prices.of(name), short=True) for name in sorted(names)}
+    def _weigh(self, prices: Prices, interval: Interval) -> None:
+        """In proportion to CPU seconds times what each weighs. Who is not known weighs as ordinary code does."""
+        known, cpu = self._intensities, {**interval.paid, OTHERS: interval.paid.get(OTHERS, 0.0) + interval.free_s}
+        if interval.weights:
+            weights = {name: interval.weights.get(name, 1.0) for name in cpu}
+            prices.share_out(cpu, weights, dict.fromkeys(cpu, self._meter.model_error))
+        elif known is not None:
+            errors = known.errors(interval.seconds, prices.ordinary.active_j, cpu)
+            bounded = {name: hypot(min(error, BEYOND), SAME_FUNCTION) for name, error in errors.items()}
+            prices.share_out(cpu, {name: known.weight(name) for name in cpu}, bounded)
 
 
-def _paid_for(interval: Interval, workers: list[Worker]) -> dict[str, float]:
-    """CPU seconds by function, of ourselves and of others, as they are paid for in this interval."""
-    cpu: dict[str, float] = {}
-    own_s = interval.own_s
-    for worker in workers:
-        own_s += worker.rest_s - worker.kept_s
-        worker.share_out(cpu)
-        if worker.pool.seconds > 0.0:
-            cpu.setdefault(worker.pool.function, 0.0)
-    cpu[OWN], cpu[OTHERS] = own_s, interval.free_s
-    return cpu
+def told_apart(cpu: dict[str, float]) -> dict[str, float]:
+    """The busiest by name, as many as can be told apart; what is not theirs is everybody else's."""
+    if len(cpu) <= MOST - 1:
+        return dict(cpu)
+    busiest = sorted(cpu, key=lambda name: (name != OWN, -cpu[name], name))[: MOST - 1]
+    found = {name: cpu[name] for name in busiest}
+    found[OTHERS] = sum(cpu.values()) - sum(found.values())
+    return found

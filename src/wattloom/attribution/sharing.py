@@ -5,19 +5,24 @@ the interval has the same price, or, where functions are known to differ, one in
 call pays for its own. Knows no files, processes or clocks; docs/explanation/energy.md says the same in words.
 """
 
+from collections import deque
 from collections.abc import Callable
-from math import floor, hypot, sqrt
+from math import hypot, sqrt
 from typing import Final
 
 import msgspec
 
+from wattloom.energy.grains import to_grain
+
 Call = tuple[str, str, float]
 """Task, function, CPU seconds."""
 
-GRAIN_J: Final = 2.0**-24
-"""Sums are kept in whole multiples of this (60 nJ), so that they add up to the last bit for 500 MJ."""
+SHORTEST_S: Final = 1e-9
+"""No clock of the kernel counts less: so little busy time has no price."""
 MOMENT_S: Final = 0.02
 """How long a moment is: what else runs on the machine stays about the same for so long."""
+MOST_INTERVALS: Final = 600
+"""A call that runs for longer must not hold back the joules of everything else for ever."""
 CLOCK_S: Final = 1e-6
 """What starting and stopping a call's CPU clock may miss."""
 
@@ -138,6 +143,42 @@ def share_anew(pools: list[Pool], price_of: PriceOf) -> None:
         pool.doubt = min(pool.doubt * factor, pool.joules * price.error)
 
 
+class Unclaimed:
+    """Busy CPU time nobody has claimed yet, while calls run that may: of the last intervals, newest first.
+
+    The CPU time of a call's subprocesses often shows only when the call ends, after the intervals in which it was spent
+    are closed. So the joules are held back, and given up as unattributed when no running call is as old.
+    """
+
+    __slots__ = ("_intervals",)
+
+    def __init__(self) -> None:
+        self._intervals: deque[tuple[float, float]] = deque()
+
+    @property
+    def joules(self) -> float:
+        return sum(joules for _, joules in self._intervals)
+
+    def add(self, seconds: float, joules: float) -> None:
+        self._intervals.appendleft((seconds, joules))
+
+    def take(self, seconds: float) -> tuple[float, float]:
+        """As many seconds as there are, evenly out of all intervals, and their joules."""
+        there = sum(seconds for seconds, _ in self._intervals)
+        if there <= 0.0:
+            return 0.0, 0.0
+        share = min(seconds / there, 1.0)
+        taken = self.joules * share
+        self._intervals = deque((s * (1.0 - share), j * (1.0 - share)) for s, j in self._intervals)
+        return there * share, taken
+
+    def release(self, keep: int) -> None:
+        """Give up all but the newest so many intervals."""
+        keep = min(keep, MOST_INTERVALS)
+        while len(self._intervals) > keep:
+            self._intervals.pop()
+
+
 class Charged:
     """What ended calls cost: by task, by function, and in all."""
 
@@ -156,7 +197,7 @@ def price_of(
     idle = to_grain(min(max(idle_w, 0.0) * seconds, meter_j))
     active = meter_j - idle
     shared = max(busy_s, ran_s)
-    if shared <= 0.0:
+    if shared < SHORTEST_S:
         return Price(idle, active, 0.0, 0.0, 0.0)
     each = active / shared
     spread = sqrt(meter_spread_j**2 + (each * tick_s) ** 2) / shared
@@ -173,6 +214,13 @@ def with_late(price: Price, seen_s: float, late_s: float, found_s: float, found_
     spread = sqrt(price.spread**2 + (missing * price.joules) ** 2)
     each = (seen_s * price.joules + found_j) / fresh
     return Price(price.idle_j, price.active_j, price.busy_s, each, spread, price.error, price.uneven, price.weight)
+
+
+def uncertainty(seconds: float, price: Price) -> tuple[float, float]:
+    """Of what somebody pays for so many CPU seconds: the variance by errors that are another in each interval, and the
+    spread by the one that is the same in each, so that it adds up."""
+    moments = price.joules * price.uneven * _moments(seconds)
+    return seconds**2 * (price.spread**2 + moments**2), seconds * price.joules * price.error
 
 
 def charge(calls: list[Call], pool: Pool, price_of: PriceOf, charged: Charged) -> None:
@@ -270,8 +318,3 @@ def _add_to(tasks: dict[str, tuple[float, float]], task: str, joules: float, spr
     """Attempts of one task in one interval: their errors go the same way, so spreads add up."""
     before = tasks.get(task, (0.0, 0.0))
     tasks[task] = (before[0] + joules, before[1] + spread)
-
-
-def to_grain(joules: float) -> float:
-    """Rounded down to a whole multiple of the grain."""
-    return floor(joules / GRAIN_J) * GRAIN_J

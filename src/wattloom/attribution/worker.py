@@ -1,6 +1,8 @@
-"""What the account knows of one worker process.
+"""What the account knows of one worker process, and what its short calls are promised.
 
 Owns the worker's CPU time between two closed intervals and how it falls to ended calls, the running one and neither.
+A call that is far shorter than an interval gets a tariff at its end instead of a figure: it keeps its CPU time, and the
+figure can be worked out when the interval is over. One tariff serves thousands of calls.
 """
 
 from math import inf
@@ -9,11 +11,51 @@ from typing import Final
 
 from wattloom.attribution.intensities import OWN
 from wattloom.attribution.sharing import Call, Pool
-from wattloom.attribution.tariff import Tariff
+from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.energy.measured import Energy
 from wattloom.metering.proc import children_seconds, process_seconds
+from wattloom.units import Joules
 
 LONG_S: Final = 0.1
 """Only calls that run so long have children worth looking for."""
+
+
+class Tariff:
+    """What a CPU second costs the short calls of one function on one worker in one interval, with the sums over the
+    calls that will pay by it."""
+
+    __slots__ = ("calls", "clock_j", "joules", "provenance", "seconds", "spread", "squares", "unknown")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seconds = 0.0
+        """CPU seconds of these calls."""
+        self.squares = 0.0
+        """Of the CPU seconds of each."""
+        self.provenance: Provenance | None = None
+        """None: it is not set yet."""
+        self.joules = 0.0
+        """Of one CPU second."""
+        self.spread = 0.0
+        """Of one CPU second."""
+        self.clock_j = 0.0
+        """What each call's clock leaves open."""
+        self.unknown = ""
+        """Why it never will be."""
+
+    def set(self, joules: float, spread: float, clock_j: float, provenance: Provenance) -> None:
+        self.joules = joules
+        self.spread = spread
+        self.clock_j = clock_j
+        self.provenance = provenance
+
+    def energy(self, cpu_s: float) -> Energy | Unknown | None:
+        """Of a call with so much CPU time; None: not known yet."""
+        if self.unknown:
+            return Unknown(self.unknown)
+        if self.provenance is None:
+            return None
+        return Energy(Joules(cpu_s * self.joules), Joules(cpu_s * self.spread + self.clock_j), self.provenance)
 
 
 class Worker:

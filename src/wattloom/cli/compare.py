@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import NamedPath, Whole, as_json, policy_names, scenario_argument
+from wattloom.cli.options import NamedPath, Whole, as_json, policy_names, scenario_argument, sleep_option
 from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     shell_complete=policy_names,
     metavar="A,B,C",
     help="Policies with commas in between; options too, as in pack,marginal-energy:tdp=true,guarantee=0.8,fifo. "
-    "Left out: all built-in ones.",
+    "Left out: all built-in ones, each with idle nodes that sleep and without.",
 )
 @click.option(
     "--seeds",
@@ -42,9 +42,16 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Write DIR/index.html, one page that can be sent alone, and its pictures beside it.",
 )
+@sleep_option
 @as_json
 def compare(
-    scenario: str, policies: str | None, seeds: int, reference: str | None, report: Path | None, as_json: bool
+    scenario: str,
+    policies: str | None,
+    seeds: int,
+    reference: str | None,
+    report: Path | None,
+    sleep: bool | None,
+    as_json: bool,
 ) -> None:
     """Run several policies on the very same tasks and cluster.
 
@@ -65,8 +72,9 @@ def compare(
     if report is not None:
         ready(report)
     with progress_bar(f"policies on {Path(scenario).name}") as progress, stdout_kept_for_json(as_json):
-        comparison = api.compare(scenario, policies, seeds, progress, reference=reference)
-    page = None if report is None else write(comparison, report, _command(scenario, policies, seeds, reference, report))
+        comparison = api.compare(scenario, policies, seeds, progress, reference=reference, sleep=sleep)
+    command = _command(scenario, policies, seeds, reference, report, sleep)
+    page = None if report is None else write(comparison, report, command)
     if as_json:
         print_json(comparison.to_json() | ({} if page is None else {"report": str(page)}))
         return
@@ -77,10 +85,13 @@ def compare(
         say(f"Report: {page}")
 
 
-def _command(scenario: str, policies: str | None, seeds: int, reference: str | None, report: Path) -> str:
+def _command(
+    scenario: str, policies: str | None, seeds: int, reference: str | None, report: Path | None, sleep: bool | None
+) -> str:
     """The command that does the same again."""
     words = ["wattloom", "compare", scenario]
     words += [] if policies is None else ["--policies", policies]
     words += [] if seeds == 1 else ["--seeds", str(seeds)]
     words += [] if reference is None else ["--reference", reference]
+    words += [] if sleep is None else ["--sleep" if sleep else "--no-sleep"]
     return shlex.join([*words, "--report", str(report)])

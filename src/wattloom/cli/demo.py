@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wattloom.cli.options import NamedPath, Whole, policy_names, scenario_names
+from wattloom.cli.options import NamedPath, Whole, policy_names, scenario_names, sleep_option
 from wattloom.cli.printing import say
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ MEANING: Final = (
 @click.option(
     "--policies", shell_complete=policy_names, metavar="A,B,C", help="As in `wattloom compare`. Left out: all."
 )
+@sleep_option
 @click.option(
     "--report",
     type=NamedPath(file_okay=False, path_type=Path),
@@ -52,7 +53,7 @@ MEANING: Final = (
     metavar="DIR",
     help="Write DIR/index.html and its pictures.",
 )
-def demo(calls: int, scenario: str, policies: str | None, report: Path) -> None:
+def demo(calls: int, scenario: str, policies: str | None, sleep: bool | None, report: Path) -> None:
     """Show what Wattloom does, in two parts.
 
     First it runs some functions for real, in worker processes of this machine, and says what a call of each costs in
@@ -77,14 +78,15 @@ def demo(calls: int, scenario: str, policies: str | None, report: Path) -> None:
     print_here(here)
     say(f"2. All policies on the same work, simulated: {scenario}\n")
     with progress_bar(f"policies on {Path(scenario).name}") as progress:
-        comparison = api.compare(scenario, policies, 1, progress)
+        comparison = api.compare(scenario, policies, 1, progress, sleep=sleep)
     print_comparison(comparison)
-    say(f"Report: {write(comparison, report, _command(calls, scenario, policies, report), here)}")
+    say(f"Report: {write(comparison, report, _command(calls, scenario, policies, sleep, report), here)}")
 
 
-def _command(calls: int, scenario: str, policies: str | None, report: Path) -> str:
+def _command(calls: int, scenario: str, policies: str | None, sleep: bool | None, report: Path) -> str:
     words = ["wattloom", "demo", "--calls", str(calls), "--scenario", scenario]
     words += [] if policies is None else ["--policies", policies]
+    words += [] if sleep is None else ["--sleep" if sleep else "--no-sleep"]
     return shlex.join([*words, "--report", str(report)])
 
 

@@ -11,12 +11,12 @@ from statistics import fmean, stdev
 from typing import Final
 
 from wattloom.cli.demo_functions import functions
+from wattloom.history.log import Log
 from wattloom.local.executor import Executor
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.choosing import choose_meter
-from wattloom.metering.this_machine import this_machine
 from wattloom.report.here import FunctionHere, Here, Reading
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.log import Log
 
 Progress = Callable[[int, int], None]
 SHORT_S: Final = 0.2

@@ -83,10 +83,11 @@ def exporter(
     import msgspec
 
     from wattloom.attribution.idle_policy import IdlePolicy
-    from wattloom.monitoring.address import Access, parse_address, read_token
     from wattloom.monitoring.exporter import Exporter
-    from wattloom.monitoring.prominence import Detail
-    from wattloom.monitoring.watching import watch_here
+    from wattloom.monitoring.sampler import watch_here
+    from wattloom.monitoring.top_processes import Detail
+    from wattloom.serving.access import Access, read_token
+    from wattloom.serving.address import parse_address
 
     if dashboard:
         say((files("wattloom.monitoring") / "dashboards" / "wattloom.json").read_text(), nl=False)

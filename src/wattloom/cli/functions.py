@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from wattloom.attribution.idle_policy import IdlePolicy
-    from wattloom.journal.questions import FunctionInfo
+    from wattloom.history.queries import FunctionInfo
 
 
 @click.command(short_help="Say what each function costs here.")
@@ -45,7 +45,7 @@ def functions(journal: Path | None, idle: "IdlePolicy", as_json: bool) -> None:
 
     from wattloom.cli.figures import legend
     from wattloom.cli.printing import console, fullest, print_json
-    from wattloom.journal.questions import functions as costs
+    from wattloom.history.queries import functions as costs
 
     found = costs(journal, idle=idle)
     if journal is None:

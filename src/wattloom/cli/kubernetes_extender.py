@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
 from wattloom.cli.options import LOG_FILE, WATTS, Finite, Whole, policy_names
 from wattloom.cli.printing import say
 
@@ -27,7 +26,7 @@ from wattloom.cli.printing import say
 @click.option("--tls-cert", type=LOG_FILE, metavar="F", help="Answer by HTTPS, with this certificate.")
 @click.option("--tls-key", type=LOG_FILE, metavar="F", help="The certificate's key.")
 @click.option("--client-ca", type=LOG_FILE, metavar="F", help="Only callers with a certificate of this authority.")
-@click.option("--token-file", type=LOG_FILE, metavar="F", help=f"Only callers with this token{TOKEN_FILE}.")
+@click.option("--token-file", type=LOG_FILE, metavar="F", help="Only callers with this token (at least 16 characters).")
 @click.option("--http", default="127.0.0.1:10264", show_default=True, metavar="HOST:PORT", help="Health; empty: none.")
 @click.option(
     "--probes", default="", metavar="HOST:PORT", help="Health and readiness alone, for everybody. Left out: none."
@@ -95,11 +94,11 @@ def extender(
     from wattloom.errors import InputError, MissingExtra
 
     try:
-        from wattloom.kubernetes.extender import Options, kept, run
-        from wattloom.kubernetes.extender_config import scheduler_config
-        from wattloom.kubernetes.extender_http import server_encryption
-        from wattloom.kubernetes.kubeconfig import target_of
+        from wattloom.kubernetes.client.kubeconfig import target_of
+        from wattloom.kubernetes.extender.config import scheduler_config
+        from wattloom.kubernetes.extender.extender import Options, kept, run
         from wattloom.kubernetes.options import usable_policy
+        from wattloom.serving.access import read_token, server_encryption
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):
             raise
@@ -129,11 +128,15 @@ def extender(
         keep=kept(keep),
         cap_w=cap,
         assume_s=assume,
-        token=token_in(token_file) if token_file is not None else "",
+        token=read_token(token_file) if token_file is not None else "",
         publish_watts=publish_watts,
     )
     encryption = None
     if tls_cert is not None:
-        encryption = server_encryption(str(tls_cert), str(tls_key), str(client_ca) if client_ca is not None else "")
+        try:
+            encryption = server_encryption(tls_cert, tls_key, client_ca or "")
+        except OSError as problem:
+            words = f"cannot be used: {problem.strerror or problem}; PEM files are needed"
+            raise InputError("tls", words) from None
     usable_policy(policy)  # before anything is asked of a cluster: a wrong one is wrong everywhere
     run(target_of(kubeconfig, context), options, encryption)

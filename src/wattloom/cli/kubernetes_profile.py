@@ -33,14 +33,14 @@ def profile(
 
     import msgspec
 
-    from wattloom.cluster.profile_curve import machine_profile
     from wattloom.errors import InputError, MissingExtra
-    from wattloom.metering.own_profile import read_profile
+    from wattloom.machines.own_profile import read_profile
+    from wattloom.machines.profile_curve import machine_profile
 
     try:
-        from wattloom.kubernetes.api import Api
-        from wattloom.kubernetes.kubeconfig import target_of
-        from wattloom.kubernetes.publishing import Published, publish
+        from wattloom.kubernetes.client.api import Api
+        from wattloom.kubernetes.client.kubeconfig import target_of
+        from wattloom.kubernetes.publishing.profiles import Published, publish
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):
             raise

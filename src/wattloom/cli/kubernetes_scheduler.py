@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from wattloom.cli.kubernetes_token import TOKEN_FILE, token_in
 from wattloom.cli.options import COUNT, LOG_FILE, SECONDS, Finite, Whole, policy_names
 
 
@@ -50,7 +49,9 @@ from wattloom.cli.options import COUNT, LOG_FILE, SECONDS, Finite, Whole, policy
 @click.option(
     "--probes", default="", metavar="HOST:PORT", help="Health and readiness alone, for everybody. Left out: none."
 )
-@click.option("--token-file", type=LOG_FILE, metavar="F", help=f"A token by which others may ask{TOKEN_FILE}.")
+@click.option(
+    "--token-file", type=LOG_FILE, metavar="F", help="A token by which others may ask (at least 16 characters)."
+)
 @click.option(
     "--log",
     type=LOG_FILE,
@@ -107,12 +108,12 @@ def scheduler(
     """
     from wattloom.cli.structured_log import set_up_logging
     from wattloom.errors import MissingExtra
-    from wattloom.interpreter import own_module
 
     try:
-        from wattloom.kubernetes.kubeconfig import target_of
+        from wattloom.kubernetes.client.kubeconfig import target_of
         from wattloom.kubernetes.options import Options, usable_policy
-        from wattloom.kubernetes.scheduler import run
+        from wattloom.kubernetes.scheduler.scheduler import run
+        from wattloom.serving.access import read_token
     except ModuleNotFoundError as missing:
         if missing.name not in ("httptools", "yaml"):
             raise
@@ -132,17 +133,9 @@ def scheduler(
         publish_watts=publish_watts,
         http=http,
         probes=probes,
-        token=token_in(token_file) if token_file is not None else "",
+        token=read_token(token_file) if token_file is not None else "",
         log=log,
         log_size=log_size << 20,
-        why_command=tuple(own_module("wattloom.cli.main", "why", "--json", *_own_policy(policy))),
     )
     usable_policy(policy)  # before anything is asked of a cluster: a wrong one is wrong everywhere
     run(target_of(kubeconfig, context), options)
-
-
-def _own_policy(policy: str) -> list[str]:
-    """What is read is our own log: a file that decides here may be asked again."""
-    from wattloom.policies.loading import is_file
-
-    return ["--trust-policy"] if is_file(policy) else []

@@ -9,7 +9,7 @@ from wattloom.cli.options import COUNT, as_json, journal_option, say_unreadable,
 from wattloom.cli.printing import say, say_output
 
 if TYPE_CHECKING:
-    from wattloom.journal.questions import LogInfo
+    from wattloom.history.queries import LogInfo
 
 LONGEST_LINE: Final = 60
 
@@ -42,7 +42,7 @@ def logs(task: str | None, journal: Path | None, limit: int, as_json: bool) -> N
     import msgspec
 
     from wattloom.cli.printing import print_json
-    from wattloom.journal.questions import logs as printed
+    from wattloom.history.queries import logs as printed
 
     found = printed(task, journal, limit=limit)
     if as_json:

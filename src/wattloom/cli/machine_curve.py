@@ -10,8 +10,8 @@ from wattloom.cli.options import LOG_FILE, WATTS, Finite, as_json
 from wattloom.report.figures import figure
 
 if TYPE_CHECKING:
-    from wattloom.cluster.curve_model import Curve
-    from wattloom.cluster.power_from_cpu import FittedCurve
+    from wattloom.machines.curve_estimate import Curve
+    from wattloom.machines.power_from_cpu import FittedCurve
 
 NEAREST: Final = {
     "same processor": "the shape is that of machines with the same processor",

@@ -32,8 +32,8 @@ def list_(as_json: bool) -> None:
     import msgspec
 
     from wattloom.cli.printing import print_json
+    from wattloom.machines.this_machine import this_machine
     from wattloom.metering.choosing import meters
-    from wattloom.metering.this_machine import this_machine
 
     here = this_machine()
     found = meters(here)

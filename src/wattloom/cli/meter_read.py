@@ -43,9 +43,9 @@ def read(name: str, interval: float, count: int | None, as_json: bool) -> None:
       wattloom meter read --count 5
       wattloom meter read estimate --interval 0.5 --count 3 --json
     """
+    from wattloom.machines.this_machine import this_machine
     from wattloom.metering.choosing import choose_meter
     from wattloom.metering.live import Live
-    from wattloom.metering.this_machine import this_machine
 
     meter = choose_meter(this_machine(), "" if name == "auto" else name)
     if not as_json:

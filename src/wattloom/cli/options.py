@@ -62,6 +62,14 @@ def policy_names(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [*names, *options] or [CompletionItem(incomplete, type="file")]
 
 
+def sleep_option(command: F) -> F:
+    return click.option(
+        "--sleep/--no-sleep",
+        default=None,
+        help="Idle nodes sleep, or none does, whatever the policy. Left out: as each policy has it.",
+    )(command)
+
+
 def as_json(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else, to stdout.")(command)
 
@@ -132,7 +140,7 @@ WATTS: Final = Finite(min=0, max=1e12)
 def task_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The last tasks of this user's journals."""
     from wattloom.errors import WattloomError
-    from wattloom.journal.questions import tasks
+    from wattloom.history.queries import tasks
 
     try:
         found = tasks(limit=MOST_COMPLETED)
@@ -149,7 +157,7 @@ def task_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
 def function_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Functions of the last tasks."""
     from wattloom.errors import WattloomError
-    from wattloom.journal.questions import tasks
+    from wattloom.history.queries import tasks
 
     try:
         found = sorted({each.function for each in tasks(limit=MOST_COMPLETED)})
@@ -188,7 +196,7 @@ def journal_option(command: F) -> F:
 
 def say_unreadable() -> None:
     """Journals that cannot be read are no reason to hide the others."""
-    from wattloom.journal.search import unreadable
+    from wattloom.history.search import unreadable
 
     for path, problem in unreadable().items():
         say(f"warning: {path}: {problem}", err=True)

@@ -15,7 +15,7 @@ from wattloom.cli.printing import say
 from wattloom.cli.profile_options import FILE, how_long, which_file
 
 if TYPE_CHECKING:
-    from wattloom.cluster.profile_file import CpuProfile
+    from wattloom.machines.profile_file import CpuProfile
     from wattloom.metering.protocol import Meter
     from wattloom.profiling.taking import Wishes
 
@@ -50,7 +50,7 @@ def profile() -> None:
       wattloom profile show
       wattloom profile diff old.json new.json
     """
-    from wattloom.metering.own_profile import profiles_folder
+    from wattloom.machines.own_profile import profiles_folder
     from wattloom.profiling.restoring import FILE as BEFORE
 
     if (profiles_folder() / BEFORE).exists():
@@ -135,7 +135,7 @@ def show(file: Path | None, plot: Path | None, as_json: bool) -> None:
       wattloom profile show node7.json --plot node7.png
     """
     from wattloom.cli.profile_gpu import shown_if_gpu
-    from wattloom.metering.own_profile import read_profile
+    from wattloom.machines.own_profile import read_profile
     from wattloom.profiling.taking import own_path
 
     path = own_path() if file is None else file
@@ -175,7 +175,7 @@ def diff(a: Path, b: Path, plot: Path | None, package_to_wall: str | None, as_js
 
     from wattloom.cli.printing import print_json
     from wattloom.cli.profile_compared import conversion, names, print_comparison
-    from wattloom.metering.own_profile import read_profile
+    from wattloom.machines.own_profile import read_profile
     from wattloom.profiling.comparing import compare
 
     one, other = read_profile(a), read_profile(b)

@@ -99,7 +99,7 @@ def gpu(
 
 def shown_if_gpu(path: Path, plot: Path | None, as_json: bool) -> bool:
     """Show a file if it is the profile of a GPU. False: it is not one, or cannot be read."""
-    from wattloom.metering.own_profile import profile_bytes
+    from wattloom.machines.own_profile import profile_bytes
     from wattloom.profiling.gpu import read_gpu_profile
     from wattloom.profiling.gpu_file import is_gpu_profile
 

@@ -1,6 +1,6 @@
 """How a profile looks in a terminal: a table, a chart of text, and sentences about what the figures mean.
 
-Owns the words. The figures come from `profiling.comparing` and `cluster.profile_curve`.
+Owns the words. The figures come from `profiling.comparing` and `machines.profile_curve`.
 """
 
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from wattloom.cli.printing import console, fullest, literal, table
-from wattloom.cluster.profile_curve import machine_profile, smt_slowdown, speed, usual_setting
 from wattloom.errors import InputError
+from wattloom.machines.profile_curve import machine_profile, smt_slowdown, speed, usual_setting
 from wattloom.profiling.comparing import points
 from wattloom.report.figures import figure
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from wattloom.cluster.profile_file import CpuProfile, Idle, Level
+    from wattloom.machines.profile_file import CpuProfile, Idle, Level
     from wattloom.profiling.comparing import Point
 
 OF: Final = {"wall": "the whole machine, at the plug", "package": "the processor package"}

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from wattloom.cli.printing import literal
-from wattloom.simulation.side_by_side import Progress
+from wattloom.simulation.parallel_runs import Progress
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

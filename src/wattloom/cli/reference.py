@@ -93,12 +93,17 @@ def policies_markdown() -> str:
         "# Policies",
         GENERATED,
         "Written as `NAME`, `NAME:key=value,key=value` or, for one of your own, `FILE.py:Class`.",
+        "Every policy has the option `sleep` (true or false): whether idle nodes go to sleep. Left out, only those of "
+        "`least-joules` do. A node sleeps after as long as idling costs what a wake-up does, unless the policy says "
+        "otherwise. `--sleep` and `--no-sleep` of the commands write it for all policies that do not.",
     ]
     for policy in policies():
         if policy.name in built_in:
             sections += [f"## {policy.name}", f"{policy.summary[0].upper()}{policy.summary[1:]}."]
             rows = [f"| `{name}` | {_cell(meaning)} |" for name, meaning in policy.options.items()]
-            sections.append("\n".join(["| Option | Meaning |", "|---|---|", *rows]) if rows else "No options.")
+            sections.append(
+                "\n".join(["| Option | Meaning |", "|---|---|", *rows]) if rows else "No options of its own."
+            )
     return "\n\n".join(sections) + "\n"
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wattloom.cli.options import LOG_FILE, as_json, policy_names, trust_policy
+from wattloom.cli.options import LOG_FILE, as_json, policy_names, sleep_option, trust_policy
 from wattloom.report.figures import figure
+from wattloom.units import MEGA
 
 if TYPE_CHECKING:
     from wattloom.simulation.replay import Replay
@@ -21,9 +22,10 @@ TOO_LITTLE = 0.0005
 @click.option(
     "--policy", shell_complete=policy_names, metavar="P", help="Also simulate the same work under this policy."
 )
+@sleep_option
 @trust_policy
 @as_json
-def replay(log: Path | None, policy: str | None, trust_policy: bool, as_json: bool) -> None:
+def replay(log: Path | None, policy: str | None, sleep: bool | None, trust_policy: bool, as_json: bool) -> None:
     """Fold a log into a fresh engine, check that it decides the same again, and say what the work cost.
 
     LOG is a log, or a journal (its last run; `work.journal#3` is run 3). Left out: the last run on this machine.
@@ -46,7 +48,7 @@ def replay(log: Path | None, policy: str | None, trust_policy: bool, as_json: bo
     from wattloom.cli.progress import progress_bar
 
     with progress_bar(f"replaying {log.name if log else 'the last run'}") as progress, stdout_kept_for_json(as_json):
-        found = api.replay(log, policy, progress, trust_policy=trust_policy)
+        found = api.replay(log, policy, progress, trust_policy=trust_policy, sleep=sleep)
     if as_json:
         print_json(found.to_json())
     else:
@@ -57,7 +59,7 @@ def _print(found: "Replay") -> None:
     from wattloom.cli.printing import cell, console, literal, table
 
     out = console()
-    numbers = ("energy Wh", "makespan s", "wait p95 s", "slowdown p95", "finished")
+    numbers = ("energy Wh", "makespan s", "energy x delay MJ·s", "peak W", "wait p95 s", "slowdown p95", "finished")
     shown = table("", "policy", *numbers, title=literal(f"{found.recorded.scenario}, replayed"), numbers=numbers)
     shown.add_row("as it ran", *map(cell, _cells(found.recorded)))
     if found.reference is not None and not found.is_of_a_simulation:
@@ -87,6 +89,8 @@ def _cells(result: "Result", *, comparable: bool = True) -> list[str]:
         result.policy,
         figure(result.energy.watt_hours()["total"]) if comparable else "-",
         figure(result.makespan_s),
+        figure(result.energy_delay_js / MEGA) if comparable else "-",
+        figure(result.peak_w),
         figure(result.wait_s.p95),
         figure(result.slowdown.p95),
         f"{result.tasks.finished:,}/{result.tasks.submitted:,}",

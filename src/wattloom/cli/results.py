@@ -10,6 +10,7 @@ from wattloom.report.figures import figure, percent, plural, short, spread
 from wattloom.simulation.comparison import Comparison, Row
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import builtin_names
+from wattloom.units import MEGA
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,6 +40,8 @@ def _lines(result: Result) -> dict[str, str]:
         "  of it": ", ".join(f"{part} {figure(energy[part])}" for part in PARTS)
         + (", devices not counted" if result.devices else ""),
         "makespan": f"{figure(result.makespan_s)} s",
+        "energy x delay": f"{figure(result.energy_delay_js / MEGA)} MJ·s",
+        "peak power": f"{figure(result.peak_w)} W",
         "tasks": f"{tasks.finished:,} of {tasks.submitted:,} finished",
         "  others": f"{tasks.failed:,} failed, {tasks.waiting:,} still waiting",
         "wait p50, p95, p99": _quantiles(result.wait_s.p50, result.wait_s.p95, result.wait_s.p99, " s"),
@@ -67,7 +70,8 @@ def _quantiles(p50: float, p95: float, p99: float, unit: str) -> str:
 def print_comparison(comparison: Comparison) -> None:
     """Best first, then what the figures are."""
     out = console()
-    widths = [_comparison_table(comparison, *columns) for columns in ((PARTS, True), ((), True), ((), False))]
+    narrower = ((PARTS, True, True), ((), True, True), ((), True, False), ((), False, False))
+    widths = [_comparison_table(comparison, *columns) for columns in narrower]
     out.print(widths[fullest(widths, out)])
     undone = [row.policy for row in comparison.rows if not comparison.comparable(row)]
     if undone:
@@ -84,23 +88,24 @@ def print_comparison(comparison: Comparison) -> None:
     out.print(literal(comparison.sentence), style="bold")
 
 
-def _comparison_table(comparison: Comparison, parts: tuple[str, ...], waits: bool) -> "Table":
+def _comparison_table(comparison: Comparison, parts: tuple[str, ...], more: bool, waits: bool) -> "Table":
     """Best first; with the parts of the energy and with what users feel, as far as there is room."""
     seeds = len(comparison.seeds)
     names = ["energy\nWh", *parts, f"saving vs.\n{literal(short(comparison.reference))}", "makespan\ns"]
+    names += [*(("energy x\ndelay MJ·s", "peak\nW") if more else ())]
     names += [*(("wait\np95 s", "slowdown\np95") if waits else ()), "finished"]
     title = f"{comparison.title or comparison.scenario}, {plural(seeds, 'seed')}"
     made = table("  policy", *names, title=literal(title), numbers=tuple(names))
     best = comparison.best
     for row in comparison.by_energy:
-        cells = [literal(short(row.policy)), *_cells(comparison, row, parts, waits)]
+        cells = [literal(short(row.policy)), *_cells(comparison, row, parts, more, waits)]
         won = row is best and comparison.has_a_winner
         cells[0] = f"{'★' if won else ' '} {cells[0]}"
         made.add_row(*cells, style="bold green" if won else None)
     return made
 
 
-def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...], waits: bool) -> list[str]:
+def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...], more: bool, waits: bool) -> list[str]:
     seeds = len(comparison.seeds)
     energy = row.energy.watt_hours()
     return [
@@ -108,6 +113,7 @@ def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...], waits: bool
         *(figure(energy[part]) for part in parts),
         _saving(comparison, row),
         spread(row.makespan_s, row.makespan_s_spread, seeds),
+        *((figure(row.energy_delay_js / MEGA), figure(row.peak_w)) if more else ()),
         *((figure(row.wait_s.p95), figure(row.slowdown.p95)) if waits else ()),
         f"{row.finished:,}/{row.submitted:,}",
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from wattloom.cli.options import LOG_FILE, Whole, as_json, policy_names, scenario_argument
+from wattloom.cli.options import LOG_FILE, Whole, as_json, policy_names, scenario_argument, sleep_option
 from wattloom.cli.printing import say
 
 
@@ -26,9 +26,19 @@ from wattloom.cli.printing import say
     metavar="N",
     help="Seed of the tasks and their lengths.",
 )
+@click.option(
+    "--predictor",
+    default="table",
+    show_default=True,
+    metavar="R",
+    help="Whose forecasts the policy goes by: NAME, NAME:key=value,... or FILE.py:Class.",
+)
 @click.option("--log", type=LOG_FILE, metavar="F", help="Write every event and decision to this file.")
+@sleep_option
 @as_json
-def simulate(scenario: str, policy: str, seed: int, log: Path | None, as_json: bool) -> None:
+def simulate(
+    scenario: str, policy: str, seed: int, predictor: str, log: Path | None, sleep: bool | None, as_json: bool
+) -> None:
     """Run a scenario under one policy, in virtual time.
 
     SCENARIO is a built-in one (`wattloom scenarios` lists them) or a TOML file. The same seed gives the same output,
@@ -45,7 +55,7 @@ def simulate(scenario: str, policy: str, seed: int, log: Path | None, as_json: b
     from wattloom.cli.progress import progress_bar
 
     with progress_bar(f"{policy} on {Path(scenario).name}") as progress, stdout_kept_for_json(as_json):
-        result = api.simulate(scenario, policy, seed, log, progress)
+        result = api.simulate(scenario, policy, seed, log, progress, predictor=predictor, sleep=sleep)
     if as_json:
         print_json(result.to_json())
         return

@@ -13,10 +13,11 @@ from wattloom.cli.printing import say
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from wattloom.journal.questions import PruneInfo, TaskInfo
+    from wattloom.history.queries import TaskInfo
+    from wattloom.journal.retention import PruneInfo
 
 STATES: Final = ("waiting", "placed", "running", "finished", "failed", "cancelled", "rejected", "unknown")
-"""As in `journal.listing`, which is loaded only when tasks are listed."""
+"""As in `history.listing`, which is loaded only when tasks are listed."""
 STYLES: Final = {"failed": "red", "rejected": "red", "unknown": "yellow", "running": "green"}
 LONGEST_MESSAGE: Final = 100
 COUNTED: Final = 1000
@@ -57,7 +58,7 @@ def tasks(
     import msgspec
 
     from wattloom.cli.printing import print_json
-    from wattloom.journal.questions import tasks as listed
+    from wattloom.history.queries import tasks as listed
 
     found = listed(journal, states=states, function=function, limit=limit + COUNTED)
     if journal is None:
@@ -112,7 +113,7 @@ def prune(
     import msgspec
 
     from wattloom.cli.printing import print_json
-    from wattloom.journal.questions import prune as removed
+    from wattloom.journal.retention import prune as removed
 
     found = removed(
         journal, older_than_days=older_than, larger_than_mb=larger_than, unfinished=unfinished, dry_run=dry_run

@@ -10,8 +10,8 @@ from wattloom.cli.printing import say_json
 
 if TYPE_CHECKING:
     from wattloom.cli.top_view import Sort
+    from wattloom.monitoring.accountant import Watch
     from wattloom.monitoring.snapshot import Kind
-    from wattloom.monitoring.watch import Watch
 
 BY: Final = ("process", "container", "pod", "vm", "unit")
 SORTS: Final = ("watts", "joules", "cpu")
@@ -56,8 +56,8 @@ def top(
 
     from wattloom.attribution.idle_policy import IdlePolicy
     from wattloom.cli.top_view import Sort
+    from wattloom.monitoring.sampler import watch_here
     from wattloom.monitoring.snapshot import Kind
-    from wattloom.monitoring.watching import watch_here
 
     policy: IdlePolicy = msgspec.convert(idle, IdlePolicy)
     watch = watch_here(meter, policy=policy)

@@ -13,15 +13,16 @@ from wattloom.cli.printing import say
 from wattloom.cluster.reasons import Reason
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
+from wattloom.history.explanation import Candidate, Explanation
 from wattloom.report.figures import figure, plural
-from wattloom.scheduling.explanation import Candidate, Explanation
 from wattloom.scheduling.instructions import Conclude, Place
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from wattloom.simulation.why import Told, Waiting, Why
+    from wattloom.history.waiting import Waiting
+    from wattloom.history.why import Told, Why
 
 MOST_SHOWN: Final = 15
 SENTENCES: Final = ("forecast", "verdict")
@@ -57,6 +58,7 @@ WORDS: Final = {
     Reason.HELD: "kept free for a task that waits for a whole node",
     Reason.TOO_SLOW: "too slow for the task",
     Reason.DEARER: "fits, but costs more",
+    Reason.LATER_TIER: "fits, but is of a later tier",
     Reason.MORE_WATTS: "the run time is unknown, so watts decide: draws more",
     Reason.TIE: "costs the same; the tie rule decided",
     Reason.TAKEN: "taken",
@@ -77,6 +79,8 @@ WORDS: Final = {
     Reason.RETRIES_EXHAUSTED: "all its retries are used up",
     Reason.OUTCOME_UNKNOWN: "it may or may not have run, and must not run twice",
     Reason.CANCELLED: "it was cancelled",
+    Reason.REMOVED: "it was taken away",
+    Reason.EVICTED: "its place was wanted for something else",
 }
 NAMED: Final = (Reason.TOO_SMALL, Reason.NO_SUCH_RESOURCE, Reason.RESOURCE)
 """After these it is said of what there is too little."""

@@ -15,7 +15,7 @@ from wattloom.errors import InputError, WattloomError
 from wattloom.files import UNREADABLE
 
 if TYPE_CHECKING:
-    from wattloom.simulation.why import Why
+    from wattloom.history.why import Why
 
 DEFAULT: Final = "http://127.0.0.1:10262"
 PATIENCE_S: Final = 130.0
@@ -57,9 +57,10 @@ def _plain(text: str) -> str:
 
 
 def _read(body: bytes) -> "Why":
-    from wattloom.scheduling.explanation import Explanation
+    from wattloom.history.explanation import Explanation
+    from wattloom.history.waiting import Waiting
+    from wattloom.history.why import Told, Why
     from wattloom.scheduling.instructions import Conclude, Place, Wait
-    from wattloom.simulation.why import Told, Waiting, Why
 
     answer: dict[str, Any] = msgspec.json.decode(body)
     recorded = [Told(each.pop("time"), msgspec.convert(each, Place | Wait | Conclude)) for each in answer["recorded"]]

@@ -1,1 +1,1 @@
-"""Where things run: machine profiles, power curves, nodes, and the index that policies look at."""
+"""The state of a cluster: nodes and their classes, what fits, rules and reasons, the index policies look at."""

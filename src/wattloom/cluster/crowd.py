@@ -104,22 +104,25 @@ class Tally:
 class Crowd:
     """Tasks that are counted together."""
 
-    __slots__ = ("_on", "_tallies", "moved", "present", "selections", "watchers")
+    __slots__ = ("_on", "_tallies", "keepers", "key", "moved", "number", "present", "shifted_at", "watchers")
 
-    def __init__(self, selections: tuple[Selection, ...] = (), present: bool = False) -> None:
-        self.selections: Final = selections
-        """Who is meant: all must be true of him. Empty: those that were put here one by one."""
+    def __init__(self, number: int, present: bool = False, key: str = "", keepers: "Crowd | None" = None) -> None:
+        self.number: Final = number
+        """In the order in which crowds were made."""
         self.present: Final = present
         """Whether tasks that are being removed do not count any more."""
+        self.key: Final = key
+        """By which label the domains are told apart that `keepers` keep it out of."""
+        self.keepers: Final = keepers
+        """Those who want to be apart from this crowd, and so keep its tasks away from where they are; None: nobody."""
         self.watchers: set[int] = set()
         """Shapes, by index, whose rules ask for this crowd."""
+        self.shifted_at: int = 0
+        """At which stamp of all crowds somebody last came or went."""
         self.moved: bool = False
         """Whether somebody has come or gone since those who wait were last looked at."""
         self._on: dict[str, int] = {}
         self._tallies: dict[tuple[str, int], Tally] = {}
-
-    def includes(self, tags: dict[str, str], space: str) -> bool:
-        return all(is_meant(selection, tags, space) for selection in self.selections)
 
     @property
     def anybody(self) -> bool:

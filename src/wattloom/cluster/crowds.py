@@ -5,8 +5,9 @@ Owns the bookkeeping when a task takes or leaves a node. What follows from the c
 
 from typing import Final
 
-from wattloom.cluster.crowd import Crowd, Selection, is_meant
+from wattloom.cluster.crowd import Crowd, Selection
 from wattloom.cluster.index import Index
+from wattloom.cluster.selector_index import SelectorIndex, ShapeIndex
 from wattloom.cluster.site import NodeState
 from wattloom.cluster.standing import Standing
 from wattloom.workload.shape import Shape
@@ -14,6 +15,9 @@ from wattloom.workload.where import Company, Port
 
 SOME_ADDRESS: Final = "*"
 """Under which a port is counted whatever its address."""
+FEW: Final = 8
+"""Up to so many wishes to be apart are counted one by one, and shared by all tasks that have them; more of one task are
+counted together, as one."""
 
 
 class Crowds:
@@ -28,9 +32,12 @@ class Crowds:
         self._roster: int = -1
         self._standings: dict[int, Standing] = {}
         self._selected: dict[tuple[tuple[Selection, ...], bool], Crowd] = {}
-        self._keeping: dict[Company, Crowd] = {}
-        """Tasks with this wish to be apart, by the wish."""
+        self._unwanted: dict[tuple[Company, ...], Crowd] = {}
+        """Tasks that one of these wishes to be apart means, by the wishes; all are about domains of one label."""
+        self._made: int = 0
         self._ports: dict[tuple[str, int, str], Crowd] = {}
+        self._by_selector: Final = SelectorIndex()
+        self._by_label: Final = ShapeIndex()
 
     def see_the_roster(self) -> bool:
         """Whether nodes, labels or numbers are others than before: whatever was counted by domain is void then."""
@@ -38,8 +45,12 @@ class Crowds:
             return False
         self._roster = self._index.roster
         self.stamp += 1
-        for crowd in (*self._selected.values(), *self._keeping.values(), *self._ports.values()):
+        for crowd in (*self._selected.values(), *self._ports.values()):
             crowd.forget_tallies()
+        for crowd in self._unwanted.values():
+            crowd.forget_tallies()
+            if crowd.keepers is not None:
+                crowd.keepers.forget_tallies()
         return True
 
     # -- who is where --------------------------------------------------------------------------------------------------
@@ -77,6 +88,7 @@ class Crowds:
     def _shift(self, crowd: Crowd, node: NodeState, by: int) -> None:
         crowd.shift(node, by)
         self.stamp += 1
+        crowd.shifted_at = self.stamp
         if not crowd.moved:
             crowd.moved = True
             self.moved.append(crowd)
@@ -88,13 +100,16 @@ class Crowds:
         kept = list(self._standings.values())
         self._standings.clear()
         self._selected.clear()
-        self._keeping.clear()
+        self._unwanted.clear()
         self._ports.clear()
+        self._by_selector.clear()
+        self._by_label.clear()
         self.moved.clear()
         self.stamp += 1
         for standing in kept:
             standing.counted_by.clear()
             standing.kept_by.clear()
+            standing.unwanted.clear()
             standing.worked_out_at = -1
             self._enlist(standing)
 
@@ -112,17 +127,27 @@ class Crowds:
 
     def _enlist(self, standing: Standing) -> None:
         """Put it into the crowds it belongs to, and under those who keep it away."""
-        for crowd in self._selected.values():
-            if crowd.includes(standing.tags, standing.space):
-                self._join(standing, crowd)
-        for company, crowd in self._keeping.items():
-            self._keep_away(company, crowd, standing)
+        for crowd in self._by_selector.crowds(standing.tags, standing.space):
+            self._admit(standing, crowd)
         self._standings[standing.shape.index] = standing
-        for company in dict.fromkeys(standing.where.apart):
-            self._join(standing, self._keepers(company))
+        self._by_label.add(standing)
+        for companies in _counted_together(standing.where.apart):
+            crowd = self._apart_from(companies)
+            standing.unwanted.append(crowd)
+            if crowd.keepers is not None:
+                self._join(standing, crowd.keepers)
         for port in dict.fromkeys(standing.where.ports):
             self._join(standing, self.having(port, port.address))
             self._join(standing, self.having(port, SOME_ADDRESS))
+
+    def _admit(self, standing: Standing, crowd: Crowd) -> None:
+        """It is one of those whom the crowd's selectors mean."""
+        self._join(standing, crowd)
+        keepers = crowd.keepers
+        if keepers is not None:
+            standing.kept_by.append((crowd.key, keepers))
+            keepers.watchers.add(standing.shape.index)
+            standing.stamp = -1
 
     def _join(self, standing: Standing, crowd: Crowd) -> None:
         standing.counted_by.append(crowd)
@@ -136,37 +161,54 @@ class Crowds:
         """The tasks that all these mean; `present`: without those that are being removed."""
         crowd = self._selected.get((selections, present))
         if crowd is None:
-            crowd = Crowd(selections, present)
+            crowd = self._new(present)
             self._selected[selections, present] = crowd
-            for standing in self._standings.values():
-                if crowd.includes(standing.tags, standing.space):
-                    self._join(standing, crowd)
+            self._by_selector.add(selections, crowd)
+            for standing in self._by_label.meant(selections):
+                self._admit(standing, crowd)
         return crowd
 
-    def _keepers(self, company: Company) -> Crowd:
-        """The tasks that want to be apart from such company."""
-        crowd = self._keeping.get(company)
+    def _apart_from(self, companies: tuple[Company, ...]) -> Crowd:
+        """The tasks that one of these means."""
+        crowd = self._unwanted.get(companies)
         if crowd is None:
-            crowd = Crowd()
-            self._keeping[company] = crowd
-            for standing in self._standings.values():
-                self._keep_away(company, crowd, standing)
+            crowd = self._new(False, companies[0].key, self._new())
+            self._unwanted[companies] = crowd
+            meant: dict[int, Standing] = {}
+            for company in companies:
+                selections = ((company.selector, company.spaces),)
+                self._by_selector.add(selections, crowd)
+                meant.update({each.shape.index: each for each in self._by_label.meant(selections)})
+            for standing in meant.values():
+                self._admit(standing, crowd)
         return crowd
 
-    def _keep_away(self, company: Company, crowd: Crowd, standing: Standing) -> None:
-        if is_meant((company.selector, company.spaces), standing.tags, standing.space):
-            standing.kept_by.append((company.key, crowd))
-            crowd.watchers.add(standing.shape.index)
-            standing.stamp = -1
+    def _new(self, present: bool = False, key: str = "", keepers: Crowd | None = None) -> Crowd:
+        self._made += 1
+        return Crowd(self._made, present, key, keepers)
 
     def having(self, port: Port, address: str) -> Crowd:
         """The tasks that have this port under this address."""
         key = (port.protocol, port.port, address)
         crowd = self._ports.get(key)
         if crowd is None:
-            crowd = Crowd()
+            crowd = self._new()
             self._ports[key] = crowd
         return crowd
+
+
+def _counted_together(apart: tuple[Company, ...]) -> list[tuple[Company, ...]]:
+    """A few one by one, since others may have the same; many, which hardly anybody else has, by the label they name."""
+    by_key: dict[str, dict[Company, None]] = {}
+    for company in apart:
+        by_key.setdefault(company.key, {})[company] = None
+    found: list[tuple[Company, ...]] = []
+    for companies in by_key.values():
+        if len(companies) <= FEW:
+            found += [(company,) for company in companies]
+        else:
+            found.append(tuple(companies))
+    return found
 
 
 def _one_less(counts: dict[str, int], name: str) -> None:

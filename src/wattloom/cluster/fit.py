@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from wattloom.cluster.machine import PACKAGE_ERROR, PACKAGE_OF_IDLE, PACKAGE_OF_LOAD, Machine
 from wattloom.cluster.matching import refusal
 from wattloom.cluster.node_class import Mode, NodeClass, take_devices
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
+from wattloom.machines.machine import PACKAGE_ERROR, PACKAGE_OF_IDLE, PACKAGE_OF_LOAD, Machine
 from wattloom.units import MILLI
 from wattloom.workload.function import Variant
 from wattloom.workload.shape import Shape

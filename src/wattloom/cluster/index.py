@@ -9,18 +9,22 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final
 
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import ClassKey, DeviceUse, Mode, NodeClass, ResourceUse, use_after
 from wattloom.cluster.roll import Roll
 from wattloom.cluster.site import NodeState, Site
+from wattloom.machines.machine import Machine
 from wattloom.workload.shape import Shape
 
-Rank = tuple[float, float]
-"""Cost, then the policy's second key; the node's name decides what is left. Never NaN: see `rank_of`."""
-Entry = tuple[float, float, int, Site]
-SiteKey = tuple[int, int, int, int, DeviceUse, int, ResourceUse]
+Rank = tuple[int, float, float]
+"""Tier, cost, then the policy's second key; the node's name decides what is left. Never NaN: see `rank_of`."""
+Entry = tuple[int, float, float, int, Site]
+SiteKey = tuple[int, int, int, int, DeviceUse, int, ResourceUse, int]
 
+FIRST_TIER: Final = 0
+UNKNOWN_TIER: Final = 2**31
+"""Behind all others: what a place costs there is not known."""
+MOST_PREFERRED: Final = 64
 FRESH_LIMIT: Final = 50_000
 EMPTY_LIMIT: Final = 20_000
 CLASSES_LIMIT: Final = 1_000
@@ -42,6 +46,8 @@ class Index:
         self.noting: bool = False
         """Whether every site that gets a node is noted there, since rules tell its nodes apart."""
         self.rankings: dict[int, Ranking] = {}
+        self.preferred: dict[tuple[int, float, float], Ranking] = {}
+        """The same for tasks that need so many joules and seconds more at a place."""
         self.changes: int = 0
         """Goes up when a class comes or goes, or a forecast changes."""
         self.roster: int = 0
@@ -100,6 +106,7 @@ class Index:
         """What the cluster consists of, or what is known of it, is different: whatever was ranked by it is void."""
         self.changes += 1
         self.rankings.clear()
+        self.preferred.clear()
 
     def _class_for(self, node: Node, machine: Machine) -> NodeClass:
         key = NodeClass.key_of(node, machine)
@@ -174,7 +181,10 @@ class Index:
 
     def _site_of(self, state: NodeState) -> Site:
         cls = state.cls
-        key = (cls.index, state.demand, state.allocated, state.memory, state.devices, int(state.mode), state.resources)
+        key = (
+            cls.index, state.demand, state.allocated, state.memory, state.devices, int(state.mode), state.resources,
+            state.frequency,
+        )  # fmt: skip
         site = self._sites.get(key)
         return site if site is not None else self._new_site(key, cls, state.mode)
 
@@ -217,9 +227,17 @@ class Index:
         self.rankings[key] = ranking
         return ranking
 
+    def rank_preferred(self, key: tuple[int, float, float], evaluate: Callable[[Site], object]) -> "Ranking":
+        """The same, for some nodes only. Few are kept: figures of single tasks come and go."""
+        if len(self.preferred) >= MOST_PREFERRED:
+            self.preferred.clear()
+        ranking = Ranking(self, evaluate)
+        self.preferred[key] = ranking
+        return ranking
+
     def _new_site(self, key: SiteKey, cls: NodeClass, mode: Mode) -> Site:
         self._serial += 1
-        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.roll, key[6])
+        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.roll, key[6], key[7])
         self._sites[key] = site
         return site
 
@@ -243,6 +261,7 @@ class Index:
                 ranking.read = 0
             except (Exception, SystemExit):  # other people's code, and this is no time to fail: it is asked anew
                 del self.rankings[shape]
+        self.preferred.clear()
         self.fresh.clear()
         empty = [key for key, site in self._sites.items() if not site.count]
         if len(empty) > EMPTY_LIMIT:
@@ -278,19 +297,19 @@ class Ranking:
         if self.aside:
             self._take_back(-1)
         heap = self.heap
-        while heap and not heap[0][3].count:
-            self.present.discard(heappop(heap)[2])
+        while heap and not heap[0][4].count:
+            self.present.discard(heappop(heap)[3])
         if not heap:
             return None
         top = heap[0]
         if len(heap) == 1 or not (_equal(top, heap[1]) or (len(heap) > 2 and _equal(top, heap[2]))):
-            return top[3]
+            return top[4]
         return self._first_by_name()
 
     @property
     def least(self) -> float:
         """The cost of the site that `best` has just found."""
-        return self.heap[0][0]
+        return self.heap[0][1]
 
     def best_where(self, accept: Callable[[Site], bool]) -> Site | None:
         """The first site, by the same rule, that is also acceptable for a reason that no rank knows."""
@@ -304,8 +323,8 @@ class Ranking:
                 equals = self._take_equals()
                 aside += equals
                 for entry in sorted(equals, key=_by_first_name):
-                    if accept(entry[3]):
-                        found = entry[3]
+                    if accept(entry[4]):
+                        found = entry[4]
                         break
         finally:
             for entry in aside:
@@ -327,14 +346,14 @@ class Ranking:
                 equals = self._take_equals()
                 kept += equals
                 for entry in equals:
-                    name = entry[3].first_of(nodes)
+                    name = entry[4].first_of(nodes)
                     if name is None:
-                        self.aside[entry[2]] = entry
-                    elif (found is None or name < first) and (accept is None or accept(entry[3])):
-                        found, first = entry[3], name
+                        self.aside[entry[3]] = entry
+                    elif (found is None or name < first) and (accept is None or accept(entry[4])):
+                        found, first = entry[4], name
         finally:
             for entry in kept:
-                if entry[2] not in self.aside:
+                if entry[3] not in self.aside:
                     heappush(self.heap, entry)
         return found
 
@@ -346,8 +365,8 @@ class Ranking:
         if not self.aside or not (gained or renumbered):
             return
         for entry in list(self.aside.values()):
-            if renumbered or entry[3].whole() & gained:
-                del self.aside[entry[2]]
+            if renumbered or entry[4].whole() & gained:
+                del self.aside[entry[3]]
                 heappush(self.heap, entry)
 
     def _take_equals(self) -> list[Entry]:
@@ -356,10 +375,10 @@ class Ranking:
         equals: list[Entry] = []
         entry = top
         while True:
-            if entry[3].count:
+            if entry[4].count:
                 equals.append(entry)
             else:
-                self.present.discard(entry[2])
+                self.present.discard(entry[3])
             if not self.heap or not _equal(top, self.heap[0]):
                 return equals
             entry = heappop(self.heap)
@@ -379,10 +398,10 @@ class Ranking:
     def forget_empty(self) -> None:
         self.heap += self.aside.values()
         self.aside.clear()
-        self.heap = [entry for entry in self.heap if entry[3].count]
+        self.heap = [entry for entry in self.heap if entry[4].count]
         heapify(self.heap)
-        self.present = {entry[2] for entry in self.heap}
-        self.ranks = {entry[2]: (entry[0], entry[1]) for entry in self.heap}
+        self.present = {entry[3] for entry in self.heap}
+        self.ranks = {entry[3]: (entry[0], entry[1], entry[2]) for entry in self.heap}
 
     def _offer(self, site: Site) -> None:
         serial = site.serial
@@ -394,26 +413,35 @@ class Ranking:
             return
         rank = self.rank(site)
         if rank is not None:
-            heappush(self.heap, (rank[0], rank[1], serial, site))
+            heappush(self.heap, (rank[0], rank[1], rank[2], serial, site))
             self.present.add(serial)
 
     def _first_by_name(self) -> Site:
         equals = self._take_equals()
-        first = equals[0][3]
+        first = equals[0][4]
         for entry in equals:
             heappush(self.heap, entry)
-            if entry[3].first() < first.first():
-                first = entry[3]
+            if entry[4].first() < first.first():
+                first = entry[4]
         return first
 
 
 def rank_of(said: object) -> Rank | None:
-    """A policy's word on a site as a rank: what is not a number comes last, what cannot be one is an error."""
+    """A policy's word on a site as a rank. A pair, cost and second key, is of the first tier; what costs beyond all
+    numbers is of the last. What is not a number comes last, what cannot be one is an error."""
     if said is None:
         return None
-    if not isinstance(said, tuple) or len(said) != 2:
-        raise TypeError(f"a rank is a cost and a second key, not {said!r}")
-    return _key(said[0]), _key(said[1])
+    if not isinstance(said, tuple) or len(said) not in (2, 3):
+        raise TypeError(f"a rank is a tier, a cost and a second key, or the last two, not {said!r}")
+    cost, tie = _key(said[-2]), _key(said[-1])
+    tier = _tier(said[0]) if len(said) == 3 else FIRST_TIER
+    return (tier if cost < inf else UNKNOWN_TIER), cost, tie
+
+
+def _tier(said: object) -> int:
+    if not isinstance(said, int):
+        raise TypeError(f"a rank is of a tier that is a whole number, not {said!r}")
+    return max(FIRST_TIER, min(said, UNKNOWN_TIER))
 
 
 def _key(said: object) -> float:
@@ -427,8 +455,8 @@ def _key(said: object) -> float:
 
 
 def _equal(a: Entry, b: Entry) -> bool:
-    return a[0] == b[0] and a[1] == b[1]
+    return a[0] == b[0] and a[1] == b[1] and a[2] == b[2]
 
 
 def _by_first_name(entry: Entry) -> str:
-    return entry[3].first()
+    return entry[4].first()

@@ -4,10 +4,10 @@ Owns what makes two nodes equal but for their names and loads. What is taken of 
 """
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
+from wattloom.machines.machine import Machine
 from wattloom.units import MILLI, millicores
 from wattloom.workload.where import Taint
 
@@ -161,5 +161,46 @@ def _grant(use: tuple[int, ...], share: int) -> tuple[int, ...] | None:
     return tuple(MILLI if position in free else 0 for position in range(len(use)))
 
 
+def both(used: DeviceUse, taken: DeviceUse) -> DeviceUse:
+    """What is in use with that taken too."""
+    return tuple(tuple(a + b for a, b in zip(use, grant, strict=True)) for use, grant in zip(used, taken, strict=True))
+
+
+def is_use_of(cls: NodeClass, use: DeviceUse) -> bool:
+    """Whether these are thousandths of the devices that the class has."""
+    counts = [count for _, count in cls.devices]
+    return [len(each) for each in use] == counts and all(0 <= share <= MILLI for each in use for share in each)
+
+
 def return_devices(used: DeviceUse, taken: DeviceUse) -> DeviceUse:
     return tuple(tuple(a - b for a, b in zip(use, grant, strict=True)) for use, grant in zip(used, taken, strict=True))
+
+
+class DeviceShare(NamedTuple):
+    """What a task has of one device of its node."""
+
+    kind: str
+    position: int
+    """Its place among the node's devices of that kind."""
+    share: int
+    """In thousandths of the device."""
+
+
+def shares_of(cls: NodeClass, taken: DeviceUse) -> tuple[DeviceShare, ...]:
+    """What was taken, device by device."""
+    return tuple(
+        [
+            DeviceShare(kind, position, share)
+            for (kind, _), grant in zip(cls.devices, taken, strict=True)
+            for position, share in enumerate(grant)
+            if share
+        ]
+    )
+
+
+def use_of(cls: NodeClass, shares: tuple[DeviceShare, ...]) -> DeviceUse:
+    """The same in the class's order, as far as it has those devices; empty: none are used."""
+    if not shares:
+        return ()
+    of = {(share.kind, share.position): share.share for share in shares}
+    return tuple([tuple([of.get((kind, position), 0) for position in range(count)]) for kind, count in cls.devices])

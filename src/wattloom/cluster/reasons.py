@@ -35,6 +35,7 @@ class Reason(StrEnum):
     HELD = "kept-for-a-waiting-task"
     TOO_SLOW = "too-slow"
     DEARER = "costs-more"
+    LATER_TIER = "only-if-nothing-better-is-free"
     MORE_WATTS = "draws-more"
     TIE = "equal-cost-later-name"
     TAKEN = "taken"
@@ -55,3 +56,5 @@ class Reason(StrEnum):
     RETRIES_EXHAUSTED = "retries-exhausted"
     OUTCOME_UNKNOWN = "outcome-unknown"
     CANCELLED = "cancelled"
+    REMOVED = "removed"
+    EVICTED = "evicted"

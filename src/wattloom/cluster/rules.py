@@ -71,10 +71,11 @@ class Rules:
         """The nodes that its rules, and others', let a task of this shape go to; `EVERY`: all."""
         standing = self._standing(shape)
         if standing.stamp != self._crowds.stamp:
-            mask = EVERY
-            for _, fits in self._verdicts(standing):
-                mask &= fits
-            standing.allowed = mask
+            if standing.outdated:
+                mask = EVERY
+                for _, fits in self._verdicts(standing):
+                    mask &= fits
+                standing.allowed = mask
             standing.stamp = self._crowds.stamp
         return standing.allowed
 
@@ -84,6 +85,8 @@ class Rules:
 
     def why(self, shape: Shape, node: NodeState) -> Reason | None:
         """What is held against this node; None: nothing."""
+        if self.allowed(shape) >> node.number & 1:
+            return None
         for reason, fits in self.verdicts(shape):
             if not fits >> node.number & 1:
                 return reason
@@ -176,6 +179,7 @@ class Rules:
         where, places = standing.where, self._places
         standing.worked_out_at = self._roster
         standing.stamp = -1
+        standing.asks = []
         apart_from_class = standing.asks_names or not standing.keys.isdisjoint(self._index.own_keys)
         chosen = EVERY
         if apart_from_class or where.spread:
@@ -224,13 +228,11 @@ class Rules:
             keys = dict.fromkeys(company.key for company in where.near)
             standing.near = [self._watched(standing, crowd, key) for key in keys]
             standing.near_itself = all(is_meant(each, standing.tags, standing.space) for each in wanted)
-        standing.apart = [
-            self._watched(standing, self._crowds.selected(((company.selector, company.spaces),), False), company.key)
-            for company in where.apart
-        ]
+        standing.apart = [self._watched(standing, crowd, crowd.key) for crowd in standing.unwanted]
 
     def _watched(self, standing: Standing, crowd: Crowd, key: str, among: int = EVERY) -> Tally:
         crowd.watchers.add(standing.shape.index)
+        standing.asks.append(crowd)
         return self._tally(crowd, key, among)
 
     def _tally(self, crowd: Crowd, key: str, among: int = EVERY) -> Tally:

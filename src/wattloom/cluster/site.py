@@ -12,6 +12,8 @@ from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass, ResourceUse
 from wattloom.cluster.roll import Roll
 
 MICRO = 1_000_000
+FULL: Final = 1000
+"""The frequency that a node runs at by itself: frequencies are counted in thousandths of it."""
 PAGE: Final = 60
 """Nodes to a page: their bits fit a machine word."""
 
@@ -28,6 +30,8 @@ class Site:
         "count",
         "demand",
         "devices",
+        "frequency",
+        "machine",
         "memory",
         "microwatts",
         "mode",
@@ -48,6 +52,7 @@ class Site:
         mode: Mode,
         roll: Roll,
         resources: ResourceUse = (),
+        frequency: int = FULL,
     ) -> None:
         self.serial: Final = serial
         self.cls: Final = cls
@@ -59,7 +64,11 @@ class Site:
         self.devices: Final = devices
         self.mode: Final = mode
         self.resources: Final = resources
-        machine = cls.machine
+        self.frequency: Final = frequency
+        """In thousandths of what its nodes run at by themselves."""
+        machine = cls.machine if frequency == FULL else cls.machine.at(frequency)
+        self.machine: Final = machine
+        """As fast as it is at this frequency."""
         watts = machine.load(demand)[1]
         if mode == Mode.ASLEEP:
             watts = machine.sleep_w
@@ -149,6 +158,7 @@ class NodeState:
         "cls",
         "demand",
         "devices",
+        "frequency",
         "memory",
         "mode",
         "name",
@@ -168,6 +178,8 @@ class NodeState:
         """Its number in the roll."""
         self.cls = cls
         self.mode = mode
+        self.frequency: int = FULL
+        """In thousandths of what it runs at by itself, as last reported."""
         self.demand: int = 0
         self.allocated: int = 0
         self.memory: int = 0

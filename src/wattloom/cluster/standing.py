@@ -21,6 +21,7 @@ class Standing:
         "affinity",
         "allowed",
         "apart",
+        "asks",
         "asks_names",
         "counted_by",
         "homes",
@@ -38,6 +39,7 @@ class Standing:
         "spread",
         "stamp",
         "tags",
+        "unwanted",
         "volumes",
         "where",
         "worked_out_at",
@@ -57,6 +59,8 @@ class Standing:
         """Crowds that its tasks belong to."""
         self.kept_by: list[tuple[str, Crowd]] = []
         """Crowds whose tasks keep its tasks away, and by which label the domains are told apart."""
+        self.unwanted: list[Crowd] = []
+        """Crowds that its tasks want to be apart from."""
         where = self.where
         looks = looks_at(where, requirements.labels)
         self.keys: Final = looks[0]
@@ -67,6 +71,8 @@ class Standing:
         """Whether nodes of one class may differ for it, whatever labels they have."""
         self.worked_out_at: int = -1
         """Of which roster of nodes the following are true."""
+        self.asks: list[Crowd] = []
+        """Crowds that its own rules ask for."""
         self.affinity: int = EVERY
         self.volumes: int = EVERY
         self.ports: list[Tally] = []
@@ -84,3 +90,14 @@ class Standing:
         """The nodes that were allowed, and did not do, when its lane was last refused; less those lost since."""
         self.refused_at: int = -1
         """Of which roster of nodes that is true."""
+
+    @property
+    def outdated(self) -> bool:
+        """Whether `allowed` may be another now: somebody came or went whom its rules, or those against it, count."""
+        stamp = self.stamp
+        if stamp < 0:
+            return True
+        for crowd in self.asks:
+            if crowd.shifted_at > stamp:
+                return True
+        return any(crowd.shifted_at > stamp for _, crowd in self.kept_by)

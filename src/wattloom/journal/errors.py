@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from wattloom.errors import WattloomError
+from wattloom.history.stored_log import ROWS_PER_RUN
 from wattloom.ownership import NotOurs
-from wattloom.scheduling.stored_log import ROWS_PER_RUN
 
 LEAST_FREE: Final = 256 * 1024
 """Bytes: when less is free, an I/O error of SQLite means a full disk; large arguments and results leave this to it."""

@@ -16,12 +16,12 @@ from typing import Final, Literal
 import msgspec
 
 from wattloom.errors import LogError
+from wattloom.history.holder import holder_of
+from wattloom.history.stored_log import is_journal, read_only
 from wattloom.journal import errors
 from wattloom.journal.forking import allow_fork, before_fork, forbid_fork, unforked
-from wattloom.journal.lock import holder_of
 from wattloom.journal.schema import SYNCHRONOUS, Durability, make_ours
 from wattloom.ownership import refuse_foreign
-from wattloom.scheduling.stored_log import is_journal, read_only
 
 APPLICATION: Final = 0x5774_6C6B
 """SQLite's `application_id` of every such file."""

@@ -13,21 +13,11 @@ from typing import Final
 
 import msgspec
 
+from wattloom.history.holder import LENGTH, Holder, lock_path, signed_in
 from wattloom.journal import errors
 from wattloom.ownership import refuse_foreign_descriptor
 
-LENGTH: Final = 1024
-"""Bytes of the lock file: always as many, written at once, so that it is never read half-written."""
 LONGEST_PROGRAM: Final = 150
-
-
-class Holder(msgspec.Struct, frozen=True):
-    """Who has a journal."""
-
-    pid: int
-    program: str = ""
-    run: int = 0
-    """The run that is under way; 0: none."""
 
 
 class Lock:
@@ -56,7 +46,7 @@ class Lock:
             found.sign()
             return found
         except BlockingIOError:
-            holder = _read(descriptor)
+            holder = signed_in(descriptor)
             os.close(descriptor)
             raise errors.JournalBusy(journal, _in_use(holder)) from None
         except OSError as problem:
@@ -111,35 +101,6 @@ def _is_there(path: Path, descriptor: int) -> bool:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:
         return False
-
-
-def lock_path(journal: Path) -> Path:
-    """Beside the journal itself, also if a link to it is named."""
-    real = Path(os.path.realpath(journal))
-    return real.with_name(real.name + ".lock")
-
-
-def holder_of(journal: Path) -> Holder | None:
-    """Who has the journal now; None: nobody."""
-    try:
-        descriptor = os.open(lock_path(journal), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _read(descriptor)
-    finally:
-        os.close(descriptor)
-    return None
-
-
-def _read(descriptor: int) -> Holder:
-    """The holder may be about to sign: then its number is unknown."""
-    try:
-        return msgspec.json.decode(os.pread(descriptor, LENGTH, 0), type=Holder)
-    except msgspec.DecodeError:
-        return Holder(0)
 
 
 def _in_use(holder: Holder) -> str:

@@ -1,44 +1,94 @@
 """What waits for the next commit.
 
-Owns the buffer and the statements that write it. Writing it twice does no harm: a commit of which nobody knows whether
-it came about can be made again.
+Owns the buffer. How it is written is the store's: writing it twice does no harm, so that a commit of which nobody knows
+whether it came about can be made again.
 """
 
-import sqlite3
 from typing import Final
 
-from wattloom.journal.calls import KeptResult
-from wattloom.scheduling.stored_log import checksum
+import msgspec
+
+from wattloom.journal.payloads import KeptResult
 
 MOST_OUTPUT: Final = 64 * 1024
 """Bytes of output kept of one task: the last ones."""
 
 
+class RunEnded(msgspec.Struct, frozen=True):
+    """It ended properly, with so many tasks left that have no end in the log."""
+
+    run: int
+    ended: float
+    unfinished: int
+    bytes: int
+    """Of its log, output and results."""
+
+
+class RunLookedAt(msgspec.Struct, frozen=True):
+    """It was cut off, and has so many unfinished tasks."""
+
+    run: int
+    unfinished: int
+
+
+class RunTakenOver(msgspec.Struct, frozen=True):
+    """Another run answers for its unfinished tasks, and has their payloads: its own go, and so do its workers."""
+
+    run: int
+    by: int
+
+
+class WorkerStarted(msgspec.Struct, frozen=True):
+    """There is such a progress file, known by its mark."""
+
+    run: int
+    file: str
+    mark: int
+
+
+class WorkerGone(msgspec.Struct, frozen=True):
+    """Its progress is not needed any more; without a file, nobody's of the run is."""
+
+    run: int
+    file: str = ""
+
+
+Change = RunEnded | RunLookedAt | RunTakenOver | WorkerStarted | WorkerGone
+
+
 class Pending:
     """A buffer of everything a journal can be given."""
 
-    __slots__ = ("_changes", "_forgotten", "functions", "learned", "output", "payloads", "records", "results")
+    __slots__ = ("changes", "forgotten", "functions", "learned", "output", "payloads", "records", "results")
 
     def __init__(self) -> None:
         self.records: Final[list[bytes]] = []
+        """Lines of the log."""
         self.payloads: Final[dict[int, bytes]] = {}
-        self._forgotten: Final[list[tuple[int]]] = []
+        """By chunk."""
+        self.forgotten: Final[list[int]] = []
+        """Chunks."""
         self.functions: Final[dict[str, tuple[str, int, bytes]]] = {}
+        """By digest: name, run that last kept it, and the pickled function."""
         self.results: Final[dict[str, KeptResult]] = {}
+        """By key."""
         self.output: Final[dict[tuple[int, str], bytes]] = {}
+        """By run and task: what is added to it."""
         self.learned: Final[dict[tuple[str, str], bytes]] = {}
-        self._changes: Final[list[tuple[str, tuple[object, ...]]]] = []
+        """By function and machine."""
+        self.changes: Final[list[Change]] = []
+        """Of runs and their workers: they are made in this order, after all else."""
 
     def is_empty(self) -> bool:
         return not (
             self.records
             or self.payloads
-            or self._forgotten
+            or self.forgotten
             or self.functions
             or self.results
             or self.output
             or self.learned
-            or self._changes
+            or self.changes
         )
 
     def size(self) -> int:
@@ -49,68 +99,10 @@ class Pending:
         results = sum(len(each.body) for each in self.results.values())
         return sum(map(len, self.records)) + results + sum(map(len, self.output.values()))
 
-    def new_functions(self, connection: sqlite3.Connection) -> int:
-        """Bytes of functions that are not in the journal yet."""
-        known = "SELECT 1 FROM functions WHERE digest = ?"
-        return sum(
-            len(blob)
-            for digest, (_, _, blob) in self.functions.items()
-            if connection.execute(known, (digest,)).fetchone() is None
-        )
-
     def forget(self, chunk: int) -> None:
         """A chunk that came and went between two commits is never written: its calls' ends are in the same commit."""
         if self.payloads.pop(chunk, None) is None:
-            self._forgotten.append((chunk,))
-
-    def change(self, statement: str, *values: object) -> None:
-        """A statement on runs: they are carried out in this order, after all else."""
-        self._changes.append((statement, values))
+            self.forgotten.append(chunk)
 
     def add_output(self, run: int, task: str, text: bytes) -> None:
         self.output[run, task] = (self.output.get((run, task), b"") + text)[-MOST_OUTPUT:]
-
-    def write(self, connection: sqlite3.Connection, row: int | None) -> None:
-        """All of it, within the caller's transaction. The lines go into this row of the log."""
-        if self.functions:
-            connection.executemany(
-                "INSERT INTO functions (digest, name, run, blob, checksum) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (digest) DO UPDATE SET run = excluded.run",
-                [(digest, name, run, blob, checksum(0, blob)) for digest, (name, run, blob) in self.functions.items()],
-            )
-        if self.payloads:
-            connection.executemany(
-                "INSERT OR REPLACE INTO payloads (id, body, checksum) VALUES (?, ?, ?)",
-                [(chunk, body, checksum(chunk, body)) for chunk, body in self.payloads.items()],
-            )
-        if row is not None:
-            records = b"".join(self.records)
-            connection.execute(
-                "INSERT OR REPLACE INTO log (id, records, checksum) VALUES (?, ?, ?)",
-                (row, records, checksum(row, records)),
-            )
-        if self._forgotten:
-            connection.executemany("DELETE FROM payloads WHERE id = ?", self._forgotten)
-        if self.results or self.output or self.learned:
-            self._write_what_lasts(connection)
-        for statement, values in self._changes:
-            connection.execute(statement, values)
-
-    def _write_what_lasts(self, connection: sqlite3.Connection) -> None:
-        connection.executemany(
-            "INSERT OR REPLACE INTO results (key, task, run, outcome, body, time, checksum) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (each.key, each.task, each.run, each.outcome, each.body, each.time, checksum(0, each.body))
-                for each in self.results.values()
-            ],
-        )
-        connection.executemany(
-            "INSERT INTO output (run, task, text) VALUES (?, ?, ?) "
-            f"ON CONFLICT (run, task) DO UPDATE SET text = substr(CAST(text || excluded.text AS BLOB), -{MOST_OUTPUT})",
-            [(run, task, text) for (run, task), text in self.output.items()],
-        )
-        connection.executemany(
-            "INSERT OR REPLACE INTO learned (function, machine, figures) VALUES (?, ?, ?)",
-            [(function, machine, figures) for (function, machine), figures in self.learned.items()],
-        )

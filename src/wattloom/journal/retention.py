@@ -1,4 +1,4 @@
-"""How long runs stay in a journal, and their removal.
+"""How long runs stay in a journal, and their removal: `wattloom.prune`.
 
 Owns the rule: whole runs go, oldest first, when they are too old or all together are too large. A run with unfinished
 tasks that no later run has taken over stays, unless its removal is forced. To let runs go is a matter of moments; to
@@ -13,11 +13,15 @@ from typing import Final
 
 import msgspec
 
+from wattloom.errors import InputError
+from wattloom.history.log import split_run
+from wattloom.history.runs import rows_of_runs, runs, sizes
+from wattloom.history.search import wanted
+from wattloom.history.stored_log import ROWS_PER_RUN, rows_of
 from wattloom.journal import errors
 from wattloom.journal.lock import Lock
 from wattloom.journal.schema import connect
-from wattloom.journal.size import rows_of_runs, sizes
-from wattloom.scheduling.stored_log import ROWS_PER_RUN, rows_of
+from wattloom.settings import load_settings
 
 DAY_S: Final = 86_400.0
 MEGABYTE: Final = 1_000_000
@@ -44,6 +48,17 @@ class Pruned(msgspec.Struct, frozen=True):
     runs: tuple[int, ...] = ()
     bytes: int = 0
     """By which the file became smaller."""
+
+
+class PruneInfo(msgspec.Struct, frozen=True):
+    """What was, or would be, removed from a journal."""
+
+    journal: str
+    runs: list[int]
+    bytes: int
+    """By which the file became smaller; of a rehearsal: of the runs that would go."""
+    problem: str = ""
+    """Why it was left alone: it is in use."""
 
 
 def prune_file(path: Path, retention: Retention, now: float | None = None) -> Pruned:
@@ -121,6 +136,52 @@ def _known(connection: sqlite3.Connection) -> list[Kept]:
         (row.run, row.began if row.ended is None else row.ended, size[row.run], row.cut_off)
         for row in rows_of_runs(connection)
     ]
+
+
+# -- of all journals --------------------------------------------------------------------------------------------------
+
+
+def prune(
+    journal: str | Path | None = None,
+    *,
+    older_than_days: float | None = None,
+    larger_than_mb: float | None = None,
+    unfinished: bool = False,
+    dry_run: bool = False,
+) -> list[PruneInfo]:
+    """Remove old runs from one journal or all of this user, as the settings say or as given; what went, by journal.
+    Journals in use are left alone, and so are runs with unfinished tasks, unless these are to be forgotten."""
+    for field, given in (("older_than_days", older_than_days), ("larger_than_mb", larger_than_mb)):
+        if given is not None and not given >= 0.0:
+            raise InputError(field, f"must not be negative, but is {given}")
+    kept = load_settings().local
+    retention = Retention(
+        kept.retention_days if older_than_days is None else older_than_days,
+        kept.retention_megabytes if larger_than_mb is None else larger_than_mb,
+        force=unfinished,
+    )
+    files = [split_run(path)[0] for path in wanted(journal)]
+    return [_rehearsed(file, retention) if dry_run else _pruned(file, retention) for file in files]
+
+
+def _pruned(path: Path, retention: Retention) -> PruneInfo:
+    try:
+        gone = prune_file(path, retention)
+    except errors.JournalBusy as problem:
+        return PruneInfo(str(path), [], 0, problem.problem)
+    return PruneInfo(str(path), list(gone.runs), gone.bytes)
+
+
+def _rehearsed(path: Path, retention: Retention) -> PruneInfo:
+    """What would go, without touching anything."""
+    known = runs(path)
+    if any(run.state == "running" for run in known):
+        return PruneInfo(str(path), [], 0, "is in use by a program that runs")
+    known_runs: list[Kept] = [
+        (run.run, run.began if run.ended is None else run.ended, run.bytes, run.state == "cut off") for run in known
+    ]
+    gone = too_much(known_runs, retention, time.time())
+    return PruneInfo(str(path), [run for run, _, _, _ in gone], sum(size for _, _, size, _ in gone))
 
 
 # -- rows and pages ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The tables of a journal, and how a connection to one is opened.
 
-Owns the schema, its version and SQLite's settings. `runs` and `log` are what `scheduling.stored_log` reads.
+Owns the schema, its version and SQLite's settings. `runs` and `log` are what `history.stored_log` reads.
 """
 
 import os
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from wattloom import ownership
+from wattloom.history.stored_log import APPLICATION, FIRST_WITH_CHECKSUMS, JOURNAL_VERSION, WAIT_S
 from wattloom.journal import errors
 from wattloom.ownership import refuse_foreign_folder
-from wattloom.scheduling.stored_log import APPLICATION, FIRST_WITH_CHECKSUMS, JOURNAL_VERSION, WAIT_S
 
 Durability = Literal["process", "machine"]
 """What a commit survives: the end of the process, however it ends, or also that of the machine."""

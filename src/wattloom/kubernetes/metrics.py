@@ -9,8 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.registry import Collector
 
 DECISION_S: Final = (1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.5)
 BIND_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -145,11 +144,3 @@ class Shown(Collector):
             for labels, value in figures.items():
                 family.add_metric(labels, value)
             yield family
-
-
-def text_of(shown: Shown, accept: str = "") -> tuple[bytes, str]:
-    """Text and its type, in the form that the reader prefers."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(shown)
-    encoder, kind = choose_encoder(accept)
-    return encoder(registry), kind

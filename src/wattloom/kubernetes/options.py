@@ -11,14 +11,14 @@ from typing import Final
 import msgspec
 
 from wattloom.cluster.fit import tdp_doubts
-from wattloom.cluster.machine import Machine
 from wattloom.errors import InputError, WattloomError
-from wattloom.kubernetes.errors import ApiError, Forbidden
-from wattloom.kubernetes.health import DEFAULT
-from wattloom.policies.loading import load_policy, with_options
+from wattloom.kubernetes.client.errors import ApiError, Forbidden
+from wattloom.machines.machine import Machine
+from wattloom.policies.loading import given_options, load_policy, with_options
 from wattloom.policies.protocol import Policy
 
 LOG: Final = logging.getLogger(__name__)
+HTTP: Final = "127.0.0.1:10262"
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True):
     """0: as fast as it goes."""
     publish_watts: bool = True
     """Write `wattloom.dev/milliwatts` on nodes, while this replica leads."""
-    http: str = DEFAULT
+    http: str = HTTP
     """Empty: no web server."""
     probes: str = ""
     """Where health and readiness alone are answered, to everybody. Empty: only at `http`."""
@@ -50,8 +50,6 @@ class Options(msgspec.Struct, frozen=True):
     log: Path | None = None
     log_size: int = 128 << 20
     """Bytes after which a new log begins; the one before it is kept."""
-    why_command: tuple[str, ...] = ()
-    """The command that explains a task from a log, as JSON; `--log LOG -- TASK` is added."""
 
 
 class LeaseLost(WattloomError):
@@ -81,9 +79,17 @@ def usable_policy(spec: str) -> Policy:
         )
     if policy.reading_interval_s is not None:
         raise InputError("policy", f"{policy.name} goes by meters' readings, which Kubernetes does not bring: another")
-    if "linger=" in spec.partition(":")[2]:
-        raise InputError("policy", "linger= sends idle nodes to sleep, which is not done on Kubernetes: leave it out")
+    asked = _asks_for_sleep(policy, given_options(spec))
+    if asked:
+        raise InputError("policy", f"{asked} sends idle nodes to sleep, which is not done on Kubernetes: leave it out")
     return policy
+
+
+def _asks_for_sleep(policy: Policy, given: dict[str, str]) -> str:
+    """The option by which the user asks for sleep; that a policy lets nodes sleep by itself does no harm here."""
+    of_its_own = [f"{option}=" for option in policy.sleep_options if option in given]
+    switched = ["sleep=true"] if given.get("sleep") and policy.sleeps else []
+    return next(iter((*of_its_own, *switched)), "")
 
 
 def tell_how_it_is_used(spec: str) -> None:

@@ -1,7 +1,7 @@
 """A command as a call: run by a worker, with its streams passed through and a copy of its output kept.
 
 Owns the command's life inside the worker: starting, streaming, signals, timeout and exit code. The standard streams are
-those of the program that asked (`handover`); where that is gone, output is only kept.
+those of the program that asked (`stdio_passing`); where that is gone, output is only kept.
 """
 
 import os
@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Final
 
 from wattloom.errors import WattloomError
-from wattloom.local.handover import Handed, take_over
+from wattloom.local.stdio_passing import Handed, take_over
 from wattloom.local.streaming import Stream, streams_for
 
 SIGNALLED: Final = 128

@@ -105,6 +105,7 @@ def function(
     deadline: float | None = ...,
     defer: float = ...,
     key: str = ...,
+    arch: tuple[str, ...] = ...,
     executor: "Executor | None" = ...,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]: ...
 
@@ -116,7 +117,7 @@ def function(function: Any = None, /, *, executor: "Executor | None" = None, **w
     `idempotent`: it may be run again when its worker or this program dies. `energy_weight` from 0 (all for speed) to 1
     (all for energy); `priority`; `deadline` and `defer` (seconds; told to the policy: of ours only `least-joules`
     looks at them, and only where nodes sleep). `key`: such a call is made once, ever (mostly given
-    with `options`). `executor`: another than the default one.
+    with `options`). `arch`: the machines it runs on (`("x86_64",)`). `executor`: another than the default one.
     """
     options = _options(Options(), wishes)
     if function is not None:

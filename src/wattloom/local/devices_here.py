@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.protocol import Meter
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ Owns what callers see: submitting, mapping, recovering, shutting down. The work 
 """
 
 import atexit
+import logging
 import os
 import sys
 import threading
 import time
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,29 +19,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
 
-from wattloom.attribution.account import Account
-from wattloom.cluster.fit import tdp_doubts
-from wattloom.cluster.machine import Machine
-from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError, WattloomError
-from wattloom.journal import places
-from wattloom.journal.journal import Journal, boot_id
-from wattloom.journal.keys import KeyStore, keys_path
-from wattloom.journal.places import numbered_there, open_first_free, something_left
-from wattloom.journal.retention import DAY_S, Retention
-from wattloom.local import errors
-from wattloom.local.books import Books
-from wattloom.local.carrying import LOG
-from wattloom.local.desk import Desk
-from wattloom.local.devices_here import devices_beside
+from wattloom.history.log import VERSION, Header
+from wattloom.local import build, errors
+from wattloom.local.chunking import Many, chunks, one_by_one
 from wattloom.local.dispatcher import Dispatcher
-from wattloom.local.energy_desk import EnergyDesk
 from wattloom.local.functions import Functions, Sent
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import Job
-from wattloom.local.keys import Keys
-from wattloom.local.many import Many, chunks, one_by_one
-from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
+from wattloom.local.journaled_run import JournaledRun
+from wattloom.local.nodes import VirtualNode
+from wattloom.local.open_calls import OpenCalls
 from wattloom.local.options import Options
 from wattloom.local.packing import (
     Packed,
@@ -53,36 +41,19 @@ from wattloom.local.packing import (
     who_cannot_be_sent,
 )
 from wattloom.local.recovery import Recovered, recovered
-from wattloom.local.virtual_desk import VirtualDesk
-from wattloom.local.workforce import Upbringing
-from wattloom.metering.choosing import choose_meter
+from wattloom.local.worker_pool import Upbringing, WorkerPool
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.protocol import Meter
-from wattloom.metering.this_machine import this_machine
-from wattloom.policies.loading import is_file, load_policy, with_options
 from wattloom.policies.protocol import Policy
-from wattloom.program import APART, this_program, working_folder
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.lease_terms import LeaseTerms
-from wattloom.scheduling.log import VERSION, Header
-from wattloom.setting_groups import Local
 from wattloom.settings import (
-    default_journal,
-    launchers_unused_since,
     load_settings,
-    named_by_the_folder,
-    not_run,
-    of_the_same_launcher,
 )
 from wattloom.workload.function import Function
 
+LOG: Final = logging.getLogger("wattloom")
 PLAIN: Final = Options()
-MOST_LOOKED_AT: Final = 20
-"""Journals of other commands that are asked for what was left in them."""
-LEFT_BY_ANOTHER: Final = (
-    "%s holds unfinished calls of another command in this folder, which are not run here. To see them: wattloom tasks "
-    "--journal %s; to run them: wattloom.Executor(journal='%s'); to forget them: wattloom tasks prune --unfinished "
-    "--older-than 0 --journal %s"
-)
 LEASE: Final = LeaseTerms()
 
 
@@ -106,18 +77,19 @@ class Executor(BaseExecutor):
         idle_timeout: float | None = None,
         lease: LeaseTerms | None = LEASE,
     ) -> None:
-        workers, most_calls = _whole("max_workers", max_workers), _whole("max_tasks_per_child", max_tasks_per_child)
+        workers = build.whole_number("max_workers", max_workers)
+        most_calls = build.whole_number("max_tasks_per_child", max_tasks_per_child)
         given = {"durability": durability, "idle_timeout_s": idle_timeout, "max_workers": workers}
         settings = load_settings({"local": given}).local
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
         if not isinstance(meter, str | Meter):
             raise InputError("meter", f"must be a meter's name, auto, off or a Meter, not {type(meter).__name__}")
-        _check_context(mp_context)
+        build.check_context(mp_context)
         if lease is LEASE and (nodes is not None or most_calls is not None):
             lease = None  # each call of its own where policies are tried, or workers have few calls to make
         here = this_machine()
-        self._nodes: Final = _nodes(here, settings.max_workers or None, nodes)
+        self._nodes: Final = build.local_nodes(here, settings.max_workers or None, nodes)
         self._workers: Final = max(1, round(sum(node.node.cpu or node.profile.threads for node in self._nodes)))
         self._functions: Final = Functions()
         self._defined: Final[dict[str, Function]] = {}
@@ -129,24 +101,26 @@ class Executor(BaseExecutor):
         if initializer is not None:
             self._functions.sent(initializer)  # by value from now on, if only we have its module
         first = b"" if initializer is None else pack_whole((initializer, initargs))
-        _refuse_code_of_the_folder(settings, policy is None, journal is None)
-        spec, new_policy = _policy(policy if policy is not None else settings.policy, settings.max_workers)
-        _say_where_tdp_is_not_kept(new_policy(), self._nodes)
-        self._journal: Final = _journal(journal if journal is not None else settings.journal, settings)
+        build.refuse_code_of_the_folder(settings, policy is None, journal is None)
+        spec, new_policy = build.policy_maker(policy if policy is not None else settings.policy, settings.max_workers)
+        build.say_where_tdp_is_not_kept(new_policy(), self._nodes)
+        self._journal: Final = build.open_journal(journal if journal is not None else settings.journal, settings)
         try:
             header = Header(VERSION, spec, "local", lease=lease)
-            books = Books(lambda placed: Engine(new_policy(), lease, placed), self._journal, header, time.time())
-            keys = _keys(self._journal, journal if journal is not None else settings.journal, settings)
-            self._prefix: Final = f"{books.run}-"
+            journaled = JournaledRun(self._journal, header, time.time())
+            keys = build.key_store(self._journal, journal if journal is not None else settings.journal, settings)
+            self._prefix: Final = f"{journaled.run}-"
             self._spool: Final = self._journal.spool
-            desk = _desk(meter, here, self._nodes)
-            upbringing = Upbringing(first, most_calls or 0)
+            desk = build.new_desk(meter, here, self._nodes)
+            upbringing = Upbringing(first, most_calls or 0, settings.idle_timeout_s)
+            calls = OpenCalls(self._spool)
+            host = WorkerPool(self._nodes, self._journal, journaled.run, upbringing, calls.after_commit)
             self._dispatcher: Final = Dispatcher(
-                books, keys, self._nodes, desk, upbringing, settings.idle_timeout_s, self._began
+                lambda placed: Engine(new_policy(), lease, placed), journaled, keys, calls, host, desk, self._began
             )
             self.recovered: Final[list[TaskFuture]] = self._recover()
             """Futures of calls that an earlier run of this journal had accepted and not ended."""
-            self._dispatcher.post(self._dispatcher.settle_keys, None)
+            self._dispatcher.post(self._dispatcher.submissions.settle_keys, None)
         except BaseException:
             self._journal.close()
             raise
@@ -210,7 +184,7 @@ class Executor(BaseExecutor):
         with dispatcher.lock:
             if dispatcher.closed:
                 raise dispatcher.broken or RuntimeError("cannot schedule new futures after shutdown")
-            dispatcher.post(dispatcher.submit, job)
+            dispatcher.post(dispatcher.submissions.submit, job)
         if dispatcher.broken is not None and not future.done():
             future.set_exception(dispatcher.broken)
         return future
@@ -219,7 +193,7 @@ class Executor(BaseExecutor):
         with self._lock:
             if sent.name not in self._defined:
                 function = Function(sent.name, options.requirements)
-                self._dispatcher.post(self._dispatcher.define, function)
+                self._dispatcher.post(self._dispatcher.submissions.define, function)
                 self._defined[sent.name] = function
 
     def _spooled(self, name: str, packed: Packed) -> str:
@@ -273,7 +247,7 @@ class Executor(BaseExecutor):
         if threading.current_thread() is self._dispatcher.thread:
             raise RuntimeError("a done callback cannot wait for the journal: it is what the journal waits for")
         done = threading.Event()
-        self._dispatcher.post(self._dispatcher.after_commit, done.set)
+        self._dispatcher.after_commit(done.set)
         while self._dispatcher.thread.is_alive():
             if done.wait(0.5 if timeout is None else timeout):
                 return True
@@ -288,7 +262,7 @@ class Executor(BaseExecutor):
         self._defined.update((function.name, function) for function in found.functions)
         for job, _ in found.jobs:
             job.future._dispatcher = self._dispatcher
-        self._dispatcher.post(self._dispatcher.recover, found)
+        self._dispatcher.post(self._dispatcher.submissions.recover, found)
         _say_what_was_left(found, self._journal.path)
         return [job.future for job, _ in found.jobs]
 
@@ -298,7 +272,7 @@ class Executor(BaseExecutor):
         """No more calls. Those under way, and without `cancel_futures` those waiting, are still made."""
         news = self._dispatcher.close()
         if cancel_futures:
-            self._dispatcher.post(self._dispatcher.cancel_waiting, None)
+            self._dispatcher.post(self._dispatcher.submissions.cancel_waiting, None)
         if news:
             self._dispatcher.post(self._dispatcher.stop, False)
         if wait:
@@ -340,109 +314,6 @@ def _declared(fn: Callable[..., Any]) -> tuple[Options, Callable[..., Any]]:
     """What a function was declared to need and wish, and the function itself."""
     declared: tuple[Options, Callable[..., Any]] | None = getattr(fn, "__wattloom__", None)
     return (PLAIN, fn) if declared is None else declared
-
-
-# -- how it begins -----------------------------------------------------------------------------------------------------
-
-
-def _whole(name: str, given: object) -> int | None:
-    if given is None:
-        return None
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"{name} must be a whole number, not {given!r}")
-    if given <= 0:
-        raise ValueError(f"{name} must be greater than 0")
-    return given
-
-
-def _check_context(context: object) -> None:
-    """Workers are started afresh, as by "spawn", whatever is given; who wants to fork may count on what is not so."""
-    if context is None:
-        return
-    method = getattr(context, "get_start_method", None)
-    if method is None:
-        raise TypeError(f"mp_context must be a context of multiprocessing, not {type(context).__name__}")
-    if method() == "fork":
-        warnings.warn(
-            "workers of wattloom are started afresh, not forked: they have nothing of this process but functions, "
-            'their arguments and what the initializer does. Leave mp_context out, or give that of "spawn"',
-            RuntimeWarning,
-            stacklevel=3,
-        )
-
-
-def _nodes(here: MachineProfile, workers: int | None, wanted: Sequence[VirtualNode] | None) -> list[LocalNode]:
-    if wanted is None:
-        return [whole_machine(here, workers)]
-    if workers is not None:
-        raise InputError("max_workers", "virtual nodes say themselves how many cores they have")
-    if not wanted:
-        raise InputError("nodes", "name at least one")
-    return virtual_nodes(wanted, here)
-
-
-def _policy(given: str | Policy, max_workers: int) -> tuple[str, Callable[[], Policy]]:
-    """How it is written, and how one is made. A ready one is all there is. Who says how many workers there are at most
-    does not get more of them because a policy sets aside less than calls ask for, unless that is asked for too."""
-    if not isinstance(given, str):
-        return given.name, lambda: given
-    policy = load_policy(given)  # what is wrong with it is said now
-    spec = with_options(given, policy.in_full) if max_workers and policy.terms.overcommits else given
-    if spec != given:
-        LOG.info("%s is used as %s: at most %d calls run at once here", given, spec, max_workers)
-    return spec, lambda: load_policy(spec)
-
-
-def _say_where_tdp_is_not_kept(policy: Policy, nodes: list[LocalNode]) -> None:
-    for note in tdp_doubts(Machine(node.profile) for node in nodes) if policy.terms.tdp else ():
-        LOG.warning("%s: %s", policy.name, note)
-
-
-def _refuse_code_of_the_folder(settings: Local, policy: bool, journal: bool) -> None:
-    """Where a policy, a journal or a file of keys comes from the settings: not from files of a folder that may be
-    anybody's."""
-    named = named_by_the_folder("local")
-    if policy and is_file(settings.policy) and "policy" in named:
-        raise not_run(named["policy"], "a file of Python", "WATTLOOM_LOCAL__POLICY")
-    if journal and settings.journal and "journal" in named:
-        raise not_run(named["journal"], "a journal, which holds calls to be made", "WATTLOOM_LOCAL__JOURNAL")
-    if settings.keys and "keys" in named:
-        raise not_run(named["keys"], "a file of keys, which holds pickled results", "WATTLOOM_LOCAL__KEYS")
-
-
-def _journal(given: str | Path, settings: Local) -> Journal:
-    program = " ".join(sys.argv[:1]) or "python"
-    if APART in this_program():
-        program = f"{program} in {working_folder() or 'a folder that is gone'}"
-    retention = Retention(settings.retention_days, settings.retention_megabytes)
-    if given:
-        return Journal.open(Path(given), durability=settings.durability, program=program, retention=retention)
-    base = default_journal()
-    journal = open_first_free(base, durability=settings.durability, program=program, retention=retention)
-    for left in islice(of_the_same_launcher(base), MOST_LOOKED_AT):
-        if something_left(left):
-            LOG.warning(LEFT_BY_ANOTHER, *[left] * 4)
-    for unused in islice(launchers_unused_since(time.time() - settings.retention_days * DAY_S, base), MOST_LOOKED_AT):
-        places.remove(unused)
-    return journal
-
-
-def _keys(journal: Journal, named: str | Path, settings: Local) -> Keys:
-    """Copies of a program that have journals by themselves share those of the first; a named journal has its own."""
-    base = journal.path if named else default_journal()
-    path = Path(settings.keys).absolute() if settings.keys else keys_path(base)
-    store = KeyStore(path, journal.path, boot_id(), settings.durability, settings.key_days)
-    return Keys(store, journal.spool, lambda: [base] if named else numbered_there(base))
-
-
-def _desk(meter: str | Meter, here: MachineProfile, nodes: list[LocalNode]) -> Desk | None:
-    if meter == "off":
-        return None
-    if nodes[0].virtual:
-        return VirtualDesk(nodes)
-    if isinstance(meter, str):
-        meter = choose_meter(here, "" if meter == "auto" else meter)
-    return EnergyDesk(Account(meter, here), nodes[0].name, devices_beside(meter, here))
 
 
 # -- map ---------------------------------------------------------------------------------------------------------------
@@ -518,7 +389,7 @@ def _join(dispatcher: Dispatcher) -> None:
 
 
 def _kill(dispatcher: Dispatcher) -> None:
-    dispatcher.post(dispatcher.cancel_waiting, None)
+    dispatcher.post(dispatcher.submissions.cancel_waiting, None)
     dispatcher.post(dispatcher.stop, True)
     dispatcher.thread.join()
     _LIVE.discard(dispatcher)

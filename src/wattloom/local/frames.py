@@ -66,6 +66,8 @@ class CallFrame(msgspec.Struct, array_like=True, gc=False):
     args: bytes
     spool: str
     """A spool file that holds the large buffers; empty: none."""
+    content: str = ""
+    """What kind of bytes the arguments are (`runtime`); empty: pickled."""
 
 
 class EndFrame(msgspec.Struct, array_like=True, gc=False):
@@ -81,6 +83,8 @@ class EndFrame(msgspec.Struct, array_like=True, gc=False):
     """What it printed."""
     clock_s: float = 0.0
     """The worker's CPU clock when it ended."""
+    content: str = ""
+    """What kind of bytes the body is; empty: pickled."""
 
 
 def frame(kind: int, body: bytes) -> bytes:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import cloudpickle
 
 from wattloom.errors import clean
-from wattloom.local.many import Many
+from wattloom.local.chunking import Many
 
 FROZEN: Final = (int, float, complex, str, bytes, bool, type(None), ModuleType, BuiltinFunctionType)
 DEEPEST: Final = 8

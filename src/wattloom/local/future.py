@@ -11,7 +11,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from wattloom.attribution.tariff import Tariff
+from wattloom.attribution.worker import Tariff
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.energy.measured import Energy
 from wattloom.local import errors
@@ -77,7 +77,7 @@ class TaskFuture(Future[Any]):
         if not super().cancel():
             return False
         if self._dispatcher is not None:
-            self._dispatcher.post(self._dispatcher.cancel, self.task_id)
+            self._dispatcher.cancel_later(self.task_id)
         return True
 
     def result(self, timeout: float | None = None) -> Any:
@@ -116,8 +116,10 @@ class TaskFuture(Future[Any]):
             self.exception()
         found = None if self._owed else self._known_energy()
         if found is None and self._dispatcher is not None and not self.cancelled():
-            self._dispatcher.meter_now(self)
+            problem = self._dispatcher.meter_now(self)
             found = self._known_energy()
+            if found is None and problem:
+                return Unknown(problem)
         return Unknown("the call was not metered") if found is None else found
 
     def _known_energy(self) -> Energy | Unknown | None:
@@ -132,11 +134,13 @@ class TaskFuture(Future[Any]):
 class Reading:
     """Somebody waits for the meter."""
 
-    __slots__ = ("done", "future")
+    __slots__ = ("done", "future", "problem")
 
     def __init__(self, future: TaskFuture) -> None:
         self.future: Final = future
         self.done: Final = threading.Event()
+        self.problem: str = ""
+        """Why the meter said nothing, if it did not."""
 
 
 def tell_waiters(future: TaskFuture) -> None:

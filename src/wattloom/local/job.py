@@ -1,24 +1,36 @@
-"""A call on its way through the dispatcher.
+"""A call on its way through the dispatcher, and the worker that has it.
 
-Owns the record. Everything else about a task is the engine's to know.
+Owns these two records. Everything else about a task is the engine's to know, about a worker its host's.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from collections import deque
+from typing import Any, Final
 
 from wattloom.local.future import TaskFuture
 from wattloom.scheduling.events import Past
 from wattloom.workload.task import Task
 
-if TYPE_CHECKING:
-    from wattloom.local.workforce import WorkerProcess
+
+class HostWorker:
+    """One worker, as everybody sees it but its host."""
+
+    def __init__(self, number: int, node: str, pid: int) -> None:
+        self.number: Final = number
+        self.node: Final = node
+        self.pid: Final = pid
+        """Its process, if that is one of this machine; else 0."""
+        self.sent: Final[deque[Job]] = deque()
+        """Calls it has, in order; the first is running."""
+        self.ended_at: float = 0.0
+        """When it last ended something."""
 
 
 class Job:
     """One call, as the dispatcher holds it."""
 
     __slots__ = (
-        "args", "attempt", "blob", "chunk", "cpu", "cpu_s", "digest", "error", "function", "future", "key", "mark",
-        "number", "past", "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
+        "args", "attempt", "blob", "chunk", "content", "cpu", "cpu_s", "digest", "error", "function", "future", "key",
+        "mark", "number", "past", "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
     )  # fmt: skip
 
     def __init__(self, task: Task, future: TaskFuture, digest: str, blob: bytes, args: bytes, spool: str) -> None:
@@ -29,6 +41,8 @@ class Job:
         self.blob: bytes = blob
         """The pickled function, until the journal has it."""
         self.args: bytes = args
+        self.content: str = ""
+        """What kind of bytes these are (`runtime`); empty: pickled."""
         self.spool: str = spool
         """The spool file of its large arguments."""
         self.key: str = ""
@@ -48,7 +62,7 @@ class Job:
         """The placement by which the share was taken that it runs on."""
         self.started: bool = False
         """Whether the engine was told that it runs."""
-        self.worker: WorkerProcess | None = None
+        self.worker: HostWorker | None = None
         self.sent_at: float = 0.0
         self.chunk: int = 0
         """Where the journal keeps its payload."""

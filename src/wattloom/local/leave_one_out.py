@@ -19,10 +19,10 @@ from wattloom.energy.measured import Energy
 from wattloom.errors import InputError, WattloomError
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.proc import PROC, busy_seconds
 from wattloom.metering.protocol import Meter, Quantity
-from wattloom.metering.this_machine import this_machine
 
 ROUNDS: Final = 3
 REST_S: Final = 1.0

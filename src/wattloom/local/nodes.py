@@ -12,12 +12,12 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.catalogue import MachineEntry
-from wattloom.cluster.catalogue import machines as catalogue
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.errors import InputError
 from wattloom.files import UNREADABLE, read_bytes
+from wattloom.machines.catalogue import MachineEntry
+from wattloom.machines.catalogue import machines as catalogue
+from wattloom.machines.profile import MachineProfile
 
 TOPOLOGY: Final = Path("/sys/devices/system/cpu")
 

@@ -37,10 +37,12 @@ class Options(msgspec.Struct, frozen=True):
     """Seconds for which it may be held back for a cheaper place."""
     key: str = ""
     """Idempotency key: a call with a key that was finished before is not made again, its result is given."""
+    arch: tuple[str, ...] = ()  # last: journals hold pickles of this, by position
+    """Architectures it runs on (`x86_64`, `aarch64`); empty: any."""
 
     @property
     def requirements(self) -> Requirements:
-        return Requirements(self.cpu, self.memory)
+        return Requirements(self.cpu, self.memory, arch=self.arch)
 
     def check(self) -> None:
         """Raise InputError that names the wrong field."""

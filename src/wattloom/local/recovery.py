@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from wattloom.journal.calls import Unfinished
 from wattloom.journal.journal import Journal
+from wattloom.journal.payloads import Unfinished
 from wattloom.journal.progress import Progress
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import Job
-from wattloom.local.workforce import WORKER
+from wattloom.local.worker_pool import WORKER
 from wattloom.scheduling.events import Past
 from wattloom.workload.function import Function
 from wattloom.workload.requirements import Requirements
@@ -159,7 +159,7 @@ def _job(task: Unfinished, names: set[str]) -> Job:
         call.spool[0] if call is not None and call.spool else "",
     )
     if call is not None:
-        job.key, job.timeout = call.key, call.timeout or None
+        job.key, job.timeout, job.content = call.key, call.timeout or None, call.content
     job.past = _past(task)
     needs = spec.requirements or (task.definition.requirements if task.definition is not None else Requirements())
     job.cpu = needs.cpu

@@ -22,15 +22,15 @@ import msgspec
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.errors import InputError
-from wattloom.journal.listing import Row, list_tasks
-from wattloom.journal.reading import runs
+from wattloom.history.listing import Row, list_tasks
+from wattloom.history.runs import runs
 from wattloom.local.command import CANNOT_RUN, GRACE_S, PASSED_ON, SIGNALLED, TIMED_OUT, Command, CommandFailed
 from wattloom.local.decorator import function
 from wattloom.local.errors import TaskTimeout
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
-from wattloom.local.handover import Handover
-from wattloom.local.named import NamedFunction, prepare_worker
+from wattloom.local.import_path import NamedFunction, prepare_worker
+from wattloom.local.stdio_passing import Handover
 
 NOT_FOUND: Final = 127
 FAILED: Final = 1

@@ -6,15 +6,14 @@ figure is modelled, from the true times of real calls. Used in place of the ener
 
 from typing import Final
 
-from wattloom.cluster.machine import Machine
 from wattloom.energy.used import Used
-from wattloom.local.desk import COVERED, Told
+from wattloom.local.accounting import COVERED, Told
 from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading
-from wattloom.local.job import Job
+from wattloom.local.job import HostWorker, Job
 from wattloom.local.nodes import LocalNode
-from wattloom.local.workforce import WorkerProcess
-from wattloom.metering.curves import curve_error
+from wattloom.machines.curves import curve_error
+from wattloom.machines.machine import Machine
 from wattloom.scheduling.events import UsageArrived
 from wattloom.units import millicores
 
@@ -140,22 +139,22 @@ class VirtualDesk:
         for meter in self._meters.values():
             meter.read(now)
 
-    def worker_started(self, worker: WorkerProcess) -> None:
+    def worker_started(self, worker: HostWorker) -> None:
         """Workers cost nothing here: only calls do."""
 
-    def worker_gone(self, worker: WorkerProcess, now: float) -> None:
+    def worker_gone(self, worker: HostWorker, now: float) -> None:
         """What it was at is paid for all the same."""
         if worker.sent:
             self._charge(worker, worker.sent[0], now)
 
-    def busy(self, worker: WorkerProcess, now: float) -> None:
+    def busy(self, worker: HostWorker, now: float) -> None:
         """Its first call runs."""
         job = worker.sent[0]
         self._meters[worker.node].start(job.task.id, millicores(job.cpu), now)
         if self.due is None:
             self.due = now + READ_EVERY_S
 
-    def ended(self, worker: WorkerProcess, job: Job, end: EndFrame, now: float, finished: bool) -> None:
+    def ended(self, worker: HostWorker, job: Job, end: EndFrame, now: float, finished: bool) -> None:
         """And the next one begins."""
         seconds = end.seconds
         joules = self._charge(worker, job, now)
@@ -166,7 +165,7 @@ class VirtualDesk:
         if worker.sent:
             self.busy(worker, now)
 
-    def _charge(self, worker: WorkerProcess, job: Job, now: float) -> float:
+    def _charge(self, worker: HostWorker, job: Job, now: float) -> float:
         """What an attempt cost, beside earlier ones."""
         meter = self._meters[worker.node]
         joules = meter.end(job.task.id, now) or 0.0
@@ -180,10 +179,13 @@ class VirtualDesk:
     def node_mode(self, node: str, mode: str, now: float) -> None:
         self._meters[node].set_mode(mode, now)
 
-    def read(self, now: float, busy: list[WorkerProcess]) -> Told:
+    def read(self, now: float, busy: list[HostWorker]) -> Told:
         self.due = now + READ_EVERY_S if busy else None
         return [meter.read(now) for meter in self._meters.values()]
 
     def ask(self, reading: Reading) -> None:
         """Figures are there as soon as a call has ended."""
         reading.done.set()
+
+    def close(self) -> None:
+        """There is nothing to close."""

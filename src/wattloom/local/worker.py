@@ -1,8 +1,8 @@
 """A worker process: makes calls, one after another, and says how each ended.
 
-Owns the loop around a call: unpacking, the clocks, what it printed, and the way back. Started as
-`python -m wattloom.local.worker SOCKET LIFELINE`. It knows no engine; when the dispatcher dies, the kernel ends it with
-all its children.
+Owns the loop around a call: the clocks, what it printed, and the way back. How a call is run is its runtime's business.
+Started as `python -m wattloom.local.worker SOCKET LIFELINE`. It knows no engine; when the dispatcher dies, the kernel
+ends it with all its children.
 """
 
 import io
@@ -26,10 +26,11 @@ from wattloom.journal.errors import JournalError
 from wattloom.journal.progress import Progress
 from wattloom.journal.spool import Spool
 from wattloom.local import frames
-from wattloom.local.errors import with_its_traceback
 from wattloom.local.frames import CallFrame, EndFrame, Hello
-from wattloom.local.lifeline import die_with
-from wattloom.local.packing import Packed, pack, unpack
+from wattloom.local.packing import Packed, unpack
+from wattloom.local.parent_death import die_with
+from wattloom.local.python_runtime import PythonRuntime
+from wattloom.local.runtime import Outcome, Runtime
 from wattloom.program import set_inside
 
 FLUSH_S: Final = 0.02
@@ -49,7 +50,7 @@ def main() -> None:
     os.set_inheritable(channel, False)  # a process that a call leaves behind must not keep them open
     die_with(lifeline)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Worker(socket.socket(fileno=channel)).serve()
+    Worker(socket.socket(fileno=channel), PythonRuntime()).serve()
 
 
 class Output(io.TextIOBase):
@@ -94,8 +95,9 @@ class Output(io.TextIOBase):
 class Worker:
     """One worker's life."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, runtime: Runtime) -> None:
         self._channel: Final = channel
+        self._runtime: Final = runtime
         self._inbox: Final = frames.Inbox()
         self._calls: Final[deque[CallFrame]] = deque()
         self._functions: Final[dict[int, Any]] = {}
@@ -206,7 +208,7 @@ class Worker:
         if self._ended:
             self._unsent.set()
         began, cpu = perf_counter(), process_time()
-        status, packed = self._outcome(call)
+        outcome = self._outcome(call)
         if os.getpid() != self._pid:
             os._exit(0)  # the call has forked, and this is the child: there is one worker here already
         clock_s = process_time()
@@ -222,10 +224,11 @@ class Worker:
             output = "".join(self._printed).encode(errors="replace")[-MOST_OUTPUT:]
             self._printed.clear()
         spool = ""
-        if packed.buffers:
-            status, spool, packed = self._spooled(call.number, status, packed)
+        if outcome.packed.buffers:
+            spool, outcome = self._spooled(call.number, outcome)
         self._progress.end(call.number)
-        self._note(EndFrame(call.number, status, packed.body, spool, seconds, cpu_s, output, clock_s))
+        body, content = outcome.packed.body, outcome.content
+        self._note(EndFrame(call.number, outcome.status, body, spool, seconds, cpu_s, output, clock_s, content))
 
     def _flush(self) -> None:
         """A call may have closed standard output or put something else in its place; nobody may be there to read it."""
@@ -238,42 +241,24 @@ class Worker:
         with self._sending:
             self._ended.append(end)
 
-    def _outcome(self, call: CallFrame) -> tuple[int, Packed]:
+    def _outcome(self, call: CallFrame) -> Outcome:
+        runtime = self._runtime
         try:
             function = self._functions[call.function]
             if isinstance(function, bytes):
-                function = self._functions[call.function] = unpack(function, [])
+                function = self._functions[call.function] = runtime.load(function)
             buffers = self._spool.map(call.spool) if call.spool else []
-            args, kwargs = unpack(call.args, buffers)
-            value = function(*args, **kwargs)
         except BaseException as problem:
-            return self._raised(problem)
-        try:
-            return frames.VALUE, pack(value)
-        except BaseException as problem:
-            text = f"the result ({type(value).__qualname__}) cannot be sent back: {problem}"
-            return frames.UNSENDABLE, Packed(text.encode(errors="replace"), [])
+            return runtime.failed(problem, call.content)
+        return runtime.call(function, call.args, buffers, call.content)
 
-    def _raised(self, problem: BaseException) -> tuple[int, Packed]:
-        """The exception and its traceback, as far as they can be sent."""
-        text = _told(problem)
-        try:
-            problem.__traceback__ = None
-            packed = pack((problem, text))
-            with_its_traceback(*unpack(packed.body, packed.raw))  # some can be pickled and not unpickled
-            return frames.RAISED, packed
-        except BaseException as wrong:
-            kind = type(problem).__qualname__
-            text = f"its exception ({kind}) cannot be sent back ({wrong}); this is what it said:\n{text}"
-            return frames.UNSENDABLE, Packed(text.encode(errors="replace"), [])
-
-    def _spooled(self, number: int, status: int, packed: Packed) -> tuple[int, str, Packed]:
+    def _spooled(self, number: int, outcome: Outcome) -> tuple[str, Outcome]:
         name = f"result-{self._run}-{number}"
         try:
-            self._spool.write(name, packed.raw)
-            return status, name, packed
+            self._spool.write(name, outcome.packed.raw)
+            return name, outcome
         except JournalError as problem:
-            return frames.UNSENDABLE, "", Packed(f"the result cannot be kept: {problem}".encode(), [])
+            return "", Outcome(frames.UNSENDABLE, Packed(f"the result cannot be kept: {problem}".encode(), []))
 
     def _children_s(self) -> float:
         """CPU time of processes that the call started and waited for."""
@@ -319,15 +304,6 @@ class Worker:
             sleep(FLUSH_S)
             if self._ended:
                 self._send()
-
-
-def _told(problem: BaseException) -> str:
-    """An exception with its traceback, without our own frame; or what is wrong with it, if it cannot even be told."""
-    trace = problem.__traceback__
-    try:
-        return "".join(traceback.format_exception(type(problem), problem, trace.tb_next if trace else None))
-    except Exception as wrong:
-        return f"{type(problem).__qualname__} (its traceback cannot be written: {type(wrong).__qualname__})\n"
 
 
 if __name__ == "__main__":

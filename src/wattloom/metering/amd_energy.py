@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
-from wattloom.metering.allowing import files_for_group, missing, module
+from wattloom.machines.curves import FUNCTIONS_DIFFER
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.count import Limits, seconds_asleep
 from wattloom.metering.counters import Counters, Raw
-from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.kernel_files import HWMON, Unreadable, entries, labelled, number, sensors
 from wattloom.metering.protocol import Quantity, Sample, Zone
+from wattloom.metering.setup_hints import files_for_group, missing, module
 
 DRIVERS: Final = ("amd_energy", "zenergy")
 SOCKET: Final = "Esocket"

@@ -11,7 +11,7 @@ from contextlib import redirect_stdout, suppress
 from math import inf
 from typing import Any, Final, TypeVar
 
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.amdsmi_words import MISFIT, in_words, misfit
 from wattloom.metering.device_counts import Spent
 from wattloom.metering.device_masks import AMD, NVIDIA, Identity, set_masks, visible

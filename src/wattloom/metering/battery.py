@@ -10,11 +10,11 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.machines.curves import FUNCTIONS_DIFFER
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.count import Limits, seconds_asleep
 from wattloom.metering.counters import Counters, Raw
-from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.integrated import Integrated
 from wattloom.metering.kernel_files import Unreadable, entries, number, optional, word
 from wattloom.metering.protocol import Quantity, Sample, Zone

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering import estimate
-from wattloom.metering.allowing import split
-from wattloom.metering.asking import problem, problems
 from wattloom.metering.configured import NOT_SET_UP, settings_here
-from wattloom.metering.likely import is_set_up, may_be_chosen
+from wattloom.metering.probe import problem, problems
+from wattloom.metering.probing import is_set_up, may_be_chosen
 from wattloom.metering.protocol import Meter, Quantity, only_named, period_s
+from wattloom.metering.setup_hints import split
 from wattloom.settings import SettingsError
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ Owns the words of "not set up". The settings themselves are `settings`'s.
 
 import os
 from functools import lru_cache
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from wattloom.program import working_folder
+from wattloom.serving.address import is_loopback
 from wattloom.setting_groups import Settings
 from wattloom.settings import OWN_FILE, PREFIX, PROJECT_FILE, is_trusted, load_with_withheld
 
@@ -83,11 +83,3 @@ def in_clear(group: str, url: str, secret: bool, allowed: bool) -> str | None:
     other = f"{group} is asked by {way}, so whoever is on the way can read its password"
     instead = "use https, or" if parts.scheme == "http" else "if nobody else is on that network,"
     return f"{other}\n{instead} set WATTLOOM_{group.upper()}__CLEAR_TEXT=true"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether what is sent there never leaves this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

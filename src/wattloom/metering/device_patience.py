@@ -1,7 +1,7 @@
 """A driver of devices that may hang or fail: a question that is not answered in time is a problem of the driver's.
 
 Owns how long each question may take, so that whoever reads meters goes on with the rest of the machine. What comes too
-late is of an earlier time, and nobody waits for it any more. The thread is `patience`'s.
+late is of an earlier time, and nobody waits for it any more. The thread is `timeout`'s.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from wattloom.metering.device_counts import Spent
 from wattloom.metering.device_meter import Device, Driver, DriverProblem, State
 from wattloom.metering.devices import DeviceProcess, Kind
-from wattloom.metering.patience import NoAnswer, Patience
+from wattloom.metering.timeout import NoAnswer, Patience
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from wattloom.cluster.machine import Machine
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
-from wattloom.metering.curves import curve_error
+from wattloom.machines.curves import curve_error
+from wattloom.machines.machine import Machine
+from wattloom.machines.profile import MachineProfile
+from wattloom.machines.this_machine import allowed_cpus
 from wattloom.metering.proc import TICK_S, busy_seconds
 from wattloom.metering.protocol import Quantity, Sample
-from wattloom.metering.this_machine import allowed_cpus
 from wattloom.units import MILLI
 
 PROC: Final = Path("/proc")

@@ -13,15 +13,15 @@ from typing import Final, Literal
 
 import msgspec
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.files import UNREADABLE, read_bytes
-from wattloom.metering.allowing import missing
+from wattloom.machines.curves import FUNCTIONS_DIFFER
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import settings_here
 from wattloom.metering.count import Limits
 from wattloom.metering.counters import Counters, Raw
-from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.protocol import Quantity, Sample
+from wattloom.metering.setup_hints import missing
 
 FILE: Final = "wattloom.json"
 COUNTER: Final = Path("intel-rapl:0") / "energy_uj"

@@ -8,8 +8,8 @@ import os
 import re
 from typing import Final
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import not_set_up, settings_here, withheld
 from wattloom.metering.http_source import limits
 from wattloom.metering.polled import Polled

@@ -6,8 +6,8 @@ Owns which of its figures make up the node. Where Kepler guesses instead of meas
 from collections.abc import Iterable
 from typing import Final
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import settings_here
 from wattloom.metering.exposition import Line, figures, of_node
 from wattloom.metering.http_source import HttpSource, limits

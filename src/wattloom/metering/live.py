@@ -1,16 +1,16 @@
 """One meter, read now and then: watts since the last good reading, and what is wrong if there are none.
 
-Owns the differences between readings. Has no clock: the time is handed in.
+Owns what is shown of them; the rule of intervals is `readings`'. Has no clock: the time is handed in.
 """
 
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
 
 import msgspec
 
 from wattloom.energy.forecast import Provenance, Unknown
-from wattloom.metering.curves import FUNCTIONS_DIFFER
-from wattloom.metering.protocol import Meter, Quantity, Sample, zones
-from wattloom.metering.readings import asked
+from wattloom.machines.curves import FUNCTIONS_DIFFER
+from wattloom.metering.protocol import Meter, Quantity, zones
+from wattloom.metering.readings import Closed, Intervals, Silent, asked
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -48,8 +48,8 @@ class Live:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._began: float | None = None
-        self._first: Sample | None = None
-        self._last: Sample | None = None
+        self._first_j = 0.0
+        self._intervals = Intervals(inf)
         self._zones: dict[str, float] = {}
 
     def read(self, now: float) -> Reading:
@@ -58,23 +58,22 @@ class Live:
         answer = asked(self._meter, now)
         if isinstance(answer, Unknown):
             return self._reading(now, problem=answer.reason)
-        last, parts = self._last, {zone.name: zone.joules for zone in zones(self._meter)}
-        if self._first is None or answer.epoch != self._first.epoch:
-            self._first, last = answer, None
-        before, self._last = self._zones, answer
-        self._zones = parts if last is None or answer.time > last.time else before
-        return self._since(now, answer, last, before)
+        found = self._intervals.take(answer, now)
+        if isinstance(found, Silent):
+            return self._reading(now, answer.joules - self._first_j, epoch=answer.epoch)
+        before, self._zones = self._zones, {zone.name: zone.joules for zone in zones(self._meter)}
+        if isinstance(found, Closed):
+            return self._since(now, found, before)
+        self._first_j = answer.joules
+        return self._reading(now, 0.0, epoch=answer.epoch)
 
-    def _since(self, now: float, answer: Sample, last: Sample | None, before: dict[str, float]) -> Reading:
-        assert self._first is not None
-        joules, seconds = answer.joules - self._first.joules, 0.0 if last is None else answer.time - last.time
-        if last is None or seconds <= 0.0:
-            return self._reading(now, joules, epoch=answer.epoch)
-        watts = (answer.joules - last.joules) / seconds
+    def _since(self, now: float, closed: Closed, before: dict[str, float]) -> Reading:
+        seconds, reading = closed.seconds, closed.reading
+        watts = closed.watts
         error = level_error(self._meter.provenance, self._meter.model_error)
-        spread = hypot(answer.resolution_j / seconds, last.resolution_j / seconds, error * watts)
+        spread = hypot(closed.resolution_j / seconds, error * watts)
         parts = {name: (value - before[name]) / seconds for name, value in self._zones.items() if name in before}
-        return self._reading(now, joules, watts, spread, answer.epoch, parts)
+        return self._reading(now, reading.joules - self._first_j, watts, spread, reading.epoch, parts)
 
     def _reading(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.device_counts import Spent
 from wattloom.metering.device_masks import NVIDIA, Identity, set_masks, visible
 from wattloom.metering.device_meter import Device, DriverMeter, DriverProblem, State

@@ -1,23 +1,26 @@
 """A meter that may hang, asked in a way that does not.
 
 Owns what its readers are told meanwhile. What comes too late is handed over at the next question, as of its own time.
-The thread is `patience`'s.
+The thread is `timeout`'s.
 """
 
+from math import inf
 from typing import Final
 
 from wattloom.energy.forecast import Provenance, Unknown
-from wattloom.metering.patience import NoAnswer, Patience
 from wattloom.metering.protocol import Meter, Quantity, Sample, period_s
 from wattloom.metering.readings import asked
+from wattloom.metering.timeout import NoAnswer, Patience
 
 WAIT_S: Final = 0.5
+PAUSE_S: Final = 10.0
 
 
 class PatientMeter:
     """The same meter; a question that is not answered in time is Unknown."""
 
-    def __init__(self, meter: Meter, wait_s: float = WAIT_S) -> None:
+    def __init__(self, meter: Meter, wait_s: float = WAIT_S, first_s: float | None = None) -> None:
+        """`first_s`: so long the first answer may take, and one after a pause: it loads modules, wakes a device up."""
         self.name: str = meter.name
         self.summary: str = meter.summary
         self.quantity: Quantity = meter.quantity
@@ -26,8 +29,10 @@ class PatientMeter:
         self.period_s: float = period_s(meter)
         self._meter = meter
         self._wait_s = wait_s
+        self._waited_s = wait_s
+        self._first_s = wait_s if first_s is None else first_s
         self._patience = Patience(f"wattloom-{meter.name}")
-        self._asked = 0.0
+        self._asked = -inf
         """Time of the last question."""
 
     def available(self) -> str | None:
@@ -36,11 +41,7 @@ class PatientMeter:
     def read(self, now: float) -> Sample | Unknown:
         try:
             late = self._patience.late()
-            if late is None:
-                self._asked = now
-            answer: Sample | Unknown = (
-                self._patience.ask(self._wait_s, asked, self._meter, now) if late is None else late.result()
-            )
+            answer: Sample | Unknown = self._ask(now) if late is None else late.result()
         except NoAnswer:
             return Unknown(self._silence(now))
         # Some sources say only with an answer how they know, and how often.
@@ -51,7 +52,12 @@ class PatientMeter:
         """The thread ends, unless it hangs; then it ends with the program."""
         self._patience.close()
 
+    def _ask(self, now: float) -> Sample | Unknown:
+        self._waited_s = self._first_s if now - self._asked > PAUSE_S else self._wait_s
+        self._asked = now
+        return self._patience.ask(self._waited_s, asked, self._meter, now)
+
     def _silence(self, now: float) -> str:
         if now <= self._asked:
-            return f"the meter {self.name} did not answer within {self._wait_s:g} s"
+            return f"the meter {self.name} did not answer within {self._waited_s:g} s"
         return f"the meter {self.name} has not answered for {now - self._asked:.1f} s"

@@ -6,8 +6,8 @@ is known from elsewhere.
 
 from typing import Any, Final
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import settings_here
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from wattloom.bounds import MOST_FIGURE
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.files import UNREADABLE
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import in_clear, not_set_up, settings_here, withheld
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled

@@ -11,7 +11,7 @@ from typing import Final
 from weakref import finalize
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.curves import FUNCTIONS_DIFFER
+from wattloom.machines.curves import FUNCTIONS_DIFFER
 from wattloom.metering.poller import News, Poller
 from wattloom.metering.protocol import Sample
 from wattloom.metering.source import Source

@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
 from wattloom.files import UNREADABLE
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import not_set_up, settings_here
 from wattloom.metering.exposition import figures
 from wattloom.metering.http_source import HttpSource, limits

@@ -9,8 +9,8 @@ import re
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import not_set_up, settings_here
 from wattloom.metering.count import Limits
 from wattloom.metering.http_source import HttpSource

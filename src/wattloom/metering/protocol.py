@@ -9,8 +9,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.machines.profile import MachineProfile
 
 Quantity = Literal["wall", "package", "device", "share"]
 """What the joules are of: the plug; the CPU packages with their memory; accelerators, which are beside these; or what a

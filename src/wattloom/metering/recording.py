@@ -14,15 +14,15 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.errors import InputError
 from wattloom.files import lines
-from wattloom.metering.allowing import missing, setting
+from wattloom.machines.curves import FUNCTIONS_DIFFER
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import settings_here
-from wattloom.metering.curves import FUNCTIONS_DIFFER
 from wattloom.metering.integrated import LEAST_J, NOISE, STEP
 from wattloom.metering.protocol import Quantity, Sample
+from wattloom.metering.setup_hints import missing, setting
 
 MOST_W: Final = 20_000.0
 GAP_S: Final = 10.0

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from wattloom.bounds import MOST_FIGURE
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import settings_here
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled

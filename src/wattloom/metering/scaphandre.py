@@ -9,8 +9,8 @@ not tell. So when its sum falls, the count breaks off, once in an hour or so of 
 
 from typing import Final
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Provenance
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.configured import settings_here
 from wattloom.metering.exposition import Line, figures
 from wattloom.metering.http_source import HttpSource, limits

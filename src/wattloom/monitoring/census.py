@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
+from wattloom.monitoring.cgroup_names import Place, place_of
 from wattloom.monitoring.cgroups import ControlGroups
-from wattloom.monitoring.descent import capped, unseen
+from wattloom.monitoring.child_time import capped, unseen
 from wattloom.monitoring.group_counts import GroupCounts
 from wattloom.monitoring.kernel import Kernel, Machine, Standing, ThisKernel
 from wattloom.monitoring.process import Process
-from wattloom.monitoring.whereabouts import Place, place_of
 
 SETTLED: Final = 3
 """Looks after which a new process is taken to be where it will stay."""

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector, CollectorRegistry
+from prometheus_client.registry import Collector
 
 from wattloom.monitoring.metrics import METRICS
-from wattloom.monitoring.prominence import Prominent
 from wattloom.monitoring.snapshot import Snapshot
+from wattloom.monitoring.top_processes import Prominent
 
 Latest = Callable[[], tuple[Snapshot, Prominent]]
 """What was last seen of the machine."""
@@ -30,16 +29,3 @@ class Presented(Collector):
                 family.add_metric(labels, value)
             if family.samples:
                 yield family
-
-
-def registry_of(latest: Latest) -> CollectorRegistry:
-    """A registry with our metrics and no others."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Presented(latest))
-    return registry
-
-
-def text_of(registry: CollectorRegistry, accept: str = "") -> tuple[bytes, str]:
-    """Text and its type, in the form that the reader prefers."""
-    encoder, kind = choose_encoder(accept)
-    return encoder(registry), kind

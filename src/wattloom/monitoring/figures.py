@@ -6,8 +6,8 @@ Owns nothing but that. Pure. Which metric has which is the catalogue's, `metrics
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from wattloom.monitoring.prominence import Prominent
 from wattloom.monitoring.snapshot import Entity, Kind, Snapshot
+from wattloom.monitoring.top_processes import Prominent
 
 Labels = tuple[str, ...]
 Figure = tuple[Labels, float]

@@ -1,39 +1,23 @@
 """What functions cost, read from the journals of programs while they run.
 
-Owns how far each journal has been read. Only what is written after the first look counts: everything here counts from
-there. Reads only what is new, and only of files that have changed.
+Owns the sums by function. Only what is written after the first look counts: everything here counts from there. How the
+journals are read is `history`'s: only what is new, and only of files that have changed.
 """
 
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from wattloom.errors import WattloomError
+from wattloom.history.records import Walk
+from wattloom.history.stored_log import Tail
 from wattloom.monitoring.snapshot import TaskUse
 from wattloom.scheduling.events import UsageArrived
-from wattloom.scheduling.stored_log import is_journal, read_only
 
-USAGE: Final = b'{"event":"usage-arrived"'
-ROWS: Final = 2_000
-"""Rows of one journal at one look: a busy one is caught up with over several."""
 SUFFIX: Final = ".journal"
 CPU: Final = "cpu"
-
-_decoder: Final = msgspec.json.Decoder(UsageArrived)
-
-
-class _Tail:
-    """How far one journal has been read."""
-
-    __slots__ = ("changed", "inode", "row")
-
-    def __init__(self, row: int, inode: int) -> None:
-        self.row = row
-        self.inode = inode
-        self.changed: tuple[int, ...] = ()
 
 
 class JournalTail:
@@ -41,7 +25,7 @@ class JournalTail:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._tails: dict[Path, _Tail] = {}
+        self._tails: dict[Path, Tail] = {}
         self._costs: dict[tuple[str, str, str], TaskUse] = {}
         self._told: dict[tuple[str, str, str], float] = {}
         self._looked: float | None = None
@@ -51,7 +35,7 @@ class JournalTail:
         for path in sorted(self._folder.glob(f"*{SUFFIX}")):
             try:
                 self._follow(path)
-            except (sqlite3.Error, OSError, WattloomError, msgspec.MsgspecError):
+            except (sqlite3.Error, OSError, WattloomError):
                 continue  # one that cannot be read is no reason to hide the others
         seconds = now - self._looked if self._looked is not None else 0.0
         self._looked = now
@@ -62,31 +46,11 @@ class JournalTail:
         return msgspec.structs.replace(cost, watts=told / seconds) if told and seconds > 0.0 else cost
 
     def _follow(self, path: Path) -> None:
-        changed = _changed(path)
-        tail = self._tails.get(path)
-        if tail is not None and tail.changed == changed:
-            return
-        if not is_journal(path):
-            return
-        inode = path.stat().st_ino
-        if tail is not None and tail.inode != inode:  # another journal under the same name
-            tail = self._tails[path] = _Tail(-1, inode)
-        with closing(read_only(path)) as connection:
-            if tail is None:
-                tail = self._tails[path] = _Tail(_last_row(connection) if self._looked is None else -1, inode)
-            rows = connection.execute(
-                "SELECT id, records FROM log WHERE id > ? ORDER BY id LIMIT ?", (tail.row, ROWS)
-            ).fetchall()
-        for row, records in rows:
-            tail.row = row  # first: a row that cannot be read must not be added up again and again
-            self._take(records)
-        if len(rows) < ROWS:
-            tail.changed = changed
-
-    def _take(self, records: bytes) -> None:
-        for line in records.split(b"\n"):
-            if line.startswith(USAGE):
-                self._add(_decoder.decode(line))
+        if path not in self._tails:
+            self._tails[path] = Tail(path, from_the_beginning=self._looked is not None)
+        walk = Walk(str(path), unasked=False)
+        walk.on_event(UsageArrived, UsageArrived, self._add)
+        walk.take(self._tails[path].news())
 
     def _add(self, usage: UsageArrived) -> None:
         for function, used in usage.functions.items():
@@ -100,20 +64,3 @@ class JournalTail:
                 provenance=usage.provenance,
             )
             self._told[key] = self._told.get(key, 0.0) + max(used.joules, 0.0)
-
-
-def _last_row(connection: sqlite3.Connection) -> int:
-    found = connection.execute("SELECT max(id) FROM log").fetchone()[0]
-    return -1 if found is None else int(found)
-
-
-def _changed(path: Path) -> tuple[int, ...]:
-    """Something that differs after every write: new rows stand in the file beside it first."""
-    found: list[int] = []
-    for each in (path, path.with_name(path.name + "-wal")):
-        try:
-            stat = each.stat()
-        except OSError:
-            continue
-        found += (stat.st_mtime_ns, stat.st_size)
-    return tuple(found)

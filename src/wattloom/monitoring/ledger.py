@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from math import hypot
 from typing import Final
 
-from wattloom.monitoring.pending import Departed, Who
+from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.process import Process
 from wattloom.monitoring.snapshot import KINDS, Entity, Kind
-from wattloom.monitoring.whereabouts import Place
+from wattloom.monitoring.split import Departed, Who
 
 KEEP_S: Final = 300.0
 """Prometheus asks every 15 s to 2 min: the last count of what has ended is to be there for some of these."""
@@ -24,6 +24,7 @@ class _Counter:
     __slots__ = (
         "active_j",
         "cpu_s",
+        "doubt",
         "entity",
         "interval_j",
         "key",
@@ -40,16 +41,17 @@ class _Counter:
         self.key: Final = key
         self.place = place
         self.who: Final = who
-        self.cpu_s = self.active_j = self.shared_j = self.variance = self.interval_j = 0.0
+        self.cpu_s = self.active_j = self.shared_j = self.interval_j = 0.0
+        self.variance = self.doubt = 0.0
+        """Of the active joules: see `sharing.uncertainty`."""
         self.seen = 0.0
         self.entity: Entity | None = None
 
 
 class Ledger:
-    """All counters. `model_error`: the meter's, for spreads."""
+    """All counters."""
 
-    def __init__(self, model_error: float, keep_s: float = KEEP_S) -> None:
-        self._model_error = model_error
+    def __init__(self, keep_s: float = KEEP_S) -> None:
         self._keep_s = keep_s
         self._counters: dict[Kind, dict[str, _Counter]] = {kind: {} for kind in KINDS}
         self._around: dict[Place, tuple[_Counter, ...]] = {}
@@ -66,13 +68,17 @@ class Ledger:
         self._hot.clear()
         self._seconds = seconds
 
-    def charge(self, who: Who, cpu_s: float, active_j: float, shared_j: float, variance: float, now: float) -> None:
+    def charge(
+        self, who: Who, cpu_s: float, active_j: float, shared_j: float, off: tuple[float, float], now: float
+    ) -> None:
+        """`off`: variance and doubt of the active joules."""
         own = self._own(who, now)
         for counter in (own, *self._groups(who.place, now)):
             counter.cpu_s += cpu_s
             counter.active_j += active_j
             counter.shared_j += shared_j
-            counter.variance += variance
+            counter.variance += off[0]
+            counter.doubt += off[1]
             counter.interval_j += active_j + shared_j
             counter.seen = now
             counter.entity = None
@@ -152,7 +158,7 @@ class Ledger:
             name=_name(counter),
             cpu_s=counter.cpu_s,
             active_j=counter.active_j,
-            spread_j=hypot(self._model_error * counter.active_j, counter.variance**0.5),
+            spread_j=hypot(counter.doubt, counter.variance**0.5),
             shared_j=counter.shared_j,
             watts=counter.interval_j / self._seconds if self._seconds > 0.0 else 0.0,
             pid=process.pid if process is not None else 0,

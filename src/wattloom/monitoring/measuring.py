@@ -1,6 +1,6 @@
 """Joules of a block of code or of a command, measured from beside it.
 
-Owns the clock, the thread that reads the meter meanwhile, and the command's process. The arithmetic is `stretch`'s.
+Owns the clock, the thread that reads the meter meanwhile, and the command's process. The arithmetic is `measurement`'s.
 """
 
 import os
@@ -20,12 +20,12 @@ import msgspec
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.errors import InputError
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.proc import children_seconds, family_seconds
 from wattloom.metering.protocol import Meter, period_s
-from wattloom.metering.this_machine import this_machine
-from wattloom.monitoring.stretch import Measured, Stretch
+from wattloom.monitoring.measurement import Measured, Stretch
 
 READ_EVERY_S: Final = 0.5
 SLOWEST_S: Final = 10.0

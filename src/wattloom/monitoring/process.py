@@ -5,9 +5,9 @@ Owns its identity: the PID with the time it started. Reads who it is through the
 
 from typing import Final
 
+from wattloom.monitoring.cgroup_names import NOWHERE, Place, guest_name, place_of
 from wattloom.monitoring.cgroups import ControlGroups
 from wattloom.monitoring.kernel import Kernel, Standing
-from wattloom.monitoring.whereabouts import NOWHERE, Place, guest_name, place_of
 
 LONGEST_COMMAND: Final = 200
 MACHINE_PROGRAMS: Final = ("qemu", "kvm", "CPU ", "firecracker", "jailer")

@@ -11,8 +11,8 @@ import msgspec
 
 from wattloom.energy.measured import Energy
 from wattloom.metering.protocol import Meter
+from wattloom.monitoring.measurement import Measured
 from wattloom.monitoring.measuring import MeasuredCommand, measure_command
-from wattloom.monitoring.stretch import Measured
 
 
 class Repeated(msgspec.Struct, frozen=True):

@@ -11,16 +11,16 @@ from threading import Event
 from typing import Literal
 
 from wattloom.attribution.idle_policy import IdlePolicy
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.count import seconds_asleep
 from wattloom.metering.host_share import Shared
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Meter
-from wattloom.metering.this_machine import this_machine
+from wattloom.monitoring.accountant import Watch
 from wattloom.monitoring.census import Census
 from wattloom.monitoring.snapshot import Snapshot
 from wattloom.monitoring.vm_shares import VmShares
-from wattloom.monitoring.watch import Watch
 
 
 def share_out_to_guests(

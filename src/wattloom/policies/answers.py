@@ -1,6 +1,6 @@
-"""What a policy answers: a node, or why there is none now.
+"""What a policy answers: a node, or why there is none now; and what it would change of what runs.
 
-Owns the two answers. They are values: the engine decides what comes of them.
+Owns the answers. They are values: the engine decides what comes of them.
 """
 
 from typing import Final
@@ -9,13 +9,19 @@ from wattloom.cluster.reasons import Reason
 
 
 class Proposal:
-    """A node for a task. The engine checks it before anything happens."""
+    """A node for a task. The engine checks it before anything happens.
 
-    __slots__ = ("cost", "node")
+    `evicts` names tasks on that node that are to make room. They must come later in the queue's order than the task and
+    be such as can be run again; they are stopped, the node is kept free meanwhile, and the policy is asked again when
+    there is room.
+    """
 
-    def __init__(self, node: str, cost: float) -> None:
+    __slots__ = ("cost", "evicts", "node")
+
+    def __init__(self, node: str, cost: float, evicts: tuple[str, ...] = ()) -> None:
         self.node: Final = node
         self.cost: Final = cost
+        self.evicts: Final = evicts
 
 
 class Refusal:
@@ -26,3 +32,69 @@ class Refusal:
     def __init__(self, reason: Reason, until: float | None = None) -> None:
         self.reason: Final = reason
         self.until: Final = until
+
+
+class Migration:
+    """A running task is to go on on another node."""
+
+    __slots__ = ("node", "task")
+
+    def __init__(self, task: str, node: str) -> None:
+        self.task: Final = task
+        self.node: Final = node
+
+
+class Resizing:
+    """A running task is to have other cores and bytes kept for it, where it is."""
+
+    __slots__ = ("cpu", "memory", "task")
+
+    def __init__(self, task: str, cpu: float, memory: int) -> None:
+        self.task: Final = task
+        self.cpu: Final = cpu
+        self.memory: Final = memory
+
+
+class Eviction:
+    """A task is to go back to the queue."""
+
+    __slots__ = ("task",)
+
+    def __init__(self, task: str) -> None:
+        self.task: Final = task
+
+
+class Frequency:
+    """A node is to run at this share of the frequency it has by itself."""
+
+    __slots__ = ("node", "share")
+
+    def __init__(self, node: str, share: float) -> None:
+        self.node: Final = node
+        self.share: Final = share
+
+
+class Preparation:
+    """An instance of a function is to be loaded on a node, before a task wants it."""
+
+    __slots__ = ("function", "node", "variant")
+
+    def __init__(self, node: str, function: str, variant: str = "default") -> None:
+        self.node: Final = node
+        self.function: Final = function
+        self.variant: Final = variant
+
+
+class Dismissal:
+    """An instance that is ready on a node is not wanted any more."""
+
+    __slots__ = ("function", "node", "variant")
+
+    def __init__(self, node: str, function: str, variant: str = "default") -> None:
+        self.node: Final = node
+        self.function: Final = function
+        self.variant: Final = variant
+
+
+Move = Migration | Resizing | Eviction | Frequency | Preparation | Dismissal
+"""What a policy that reconsiders may name."""

@@ -10,14 +10,14 @@ costs.
 from math import inf, isfinite
 from typing import ClassVar, Final
 
-from wattloom.cluster.index import Rank
-from wattloom.cluster.machine import Machine
+from wattloom.cluster.index import FIRST_TIER, UNKNOWN_TIER, Rank
 from wattloom.cluster.node_class import Mode, NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import PolicyError
-from wattloom.policies.protocol import Policy, Proposal, Refusal
+from wattloom.machines.machine import Machine
+from wattloom.policies.protocol import Policy, Proposal, Refusal, break_even_s
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.units import MILLI
@@ -25,8 +25,13 @@ from wattloom.workload.shape import Shape
 
 MICRO: Final = 6
 """Digits of joules and watts that count: equal places are equal, whatever the last bits of a float say."""
-SLOW_TIER: Final = 1e12
-"""Added to the rank of places that take too long: they come after all others, fastest first."""
+IN_USE: Final = 0.5
+"""Share of a cluster's cores that is taken to be in use while there is work, where nodes do not sleep: a second for
+which a task holds a core is charged the idle watts of so many cores."""
+SLOW_TIER: Final = 1
+"""Of places that take too long: they come after all others, fastest first."""
+PARTS_OF_A_SECOND: Final = 8192
+"""Slow places whose times differ by less are equally slow: the joules decide."""
 
 
 class LeastJoules(Policy):
@@ -35,6 +40,7 @@ class LeastJoules(Policy):
     name = "least-joules"
     summary = "least joules the whole cluster spends more because of the task; idle nodes sleep (our own)"
     measure = "J"
+    sleep_options = ("linger",)
     options: ClassVar[dict[str, str]] = {
         "stretch": "how much longer than on the fastest machine a task of energy weight 0.5 may take (default 1.6)",
         "sleep": "send idle nodes to sleep (true or false; default true)",
@@ -61,7 +67,7 @@ class LeastJoules(Policy):
         if not 0.0 <= wait_margin <= 1.0:
             raise PolicyError("wait_margin", f"must be between 0 and 1, not {wait_margin}")
         self.stretch = stretch
-        self.sleep = sleep
+        self.sleeps = sleep
         self.linger_factor = linger
         self.company = company
         self.wait_margin = wait_margin
@@ -79,11 +85,18 @@ class LeastJoules(Policy):
         return round(outlook.joules + neighbours + awake + waking, MICRO)
 
     def _floor(self, machine: Machine) -> float:
-        """Watts that a node draws only because it is awake."""
-        return machine.idle_w - machine.sleep_w if self.sleep and machine.can_sleep else 0.0
+        """Watts that a node draws only because it is awake: longer for this task, or, where none sleeps, until the last
+        task of all has ended."""
+        if not self.sleeps:
+            return machine.idle_w
+        return machine.idle_w - machine.sleep_w if machine.can_sleep else 0.0
 
     def _share_of_staying(self, shape: Shape, site: Site) -> float:
-        """How much of the floor its run is charged: as much as it makes up of the company it has, or will get."""
+        """How much of the floor its run is charged: as much as it makes up of the company it has, or will get; where
+        no node sleeps, of the cores that are in use while there is work, wherever it goes."""
+        if not self.sleeps:
+            cores = max(1, min(site.cls.cpu, site.cls.machine.profile.cores * MILLI))
+            return shape.cpu / (IN_USE * cores)
         expected = self.company * min(site.cls.cpu, site.cls.machine.profile.cores * MILLI)
         wanted = max(site.demand, expected) + shape.cpu
         return shape.cpu / wanted if shape.cpu else 1.0
@@ -97,24 +110,25 @@ class LeastJoules(Policy):
         if isinstance(outlook, Reason):
             return None
         if outlook.unknown is not None:
-            return inf, (round(outlook.watts, MICRO) if site.cls.machine.knows_power else inf)
+            return UNKNOWN_TIER, inf, (round(outlook.watts, MICRO) if site.cls.machine.knows_power else inf)
         seconds = outlook.seconds + _waking_time(site)
+        joules = self.joules(shape, site, outlook)
         if seconds > self._limit(shape, view):
-            return SLOW_TIER + seconds, self.joules(shape, site, outlook)
-        return self.joules(shape, site, outlook), -float(site.demand)
+            return SLOW_TIER, round(seconds * PARTS_OF_A_SECOND) / PARTS_OF_A_SECOND, joules
+        return FIRST_TIER, joules, -float(site.demand)
 
     # -- the answers -------------------------------------------------------------------------------------------------
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
-        shape = ask.shape
-        site = view.cheapest(shape, self)
-        if site is None:
-            return Refusal(view.why_none(shape))
-        cost = view.cost(shape, site)
-        wait = self._wait(ask, site, cost, view)
+        best = view.best(ask, self)
+        if best is None:
+            return Refusal(view.why_none(ask.shape))
+        rank, node, site = best
+        wait = self._wait(ask, site, rank, view)
         if wait is not None:
             return wait
-        return Proposal(view.first(shape, site), cost if cost < SLOW_TIER else self._known_joules(shape, site, view))
+        tier, cost, joules = rank
+        return Proposal(node, joules if tier == SLOW_TIER else cost)
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         if outlook.unknown is not None:
@@ -124,29 +138,24 @@ class LeastJoules(Policy):
         return self.joules(ask.shape, site, outlook)
 
     def linger(self, cls: NodeClass, view: View) -> float | None:
-        """As long as it takes for idling to cost what a wake-up does: never more than twice the best possible."""
-        machine = cls.machine
-        saved = machine.idle_w - machine.sleep_w
-        if not self.sleep or saved <= 0.0:
+        """So many times as long as it takes for idling to cost what a wake-up does."""
+        if not self.sleeps or break_even_s(cls) is None:
             return None
-        return self.linger_factor * machine.profile.wake_j / saved
-
-    def _known_joules(self, shape: Shape, site: Site, view: View) -> float:
-        outlook = view.room(shape, site)
-        return self.joules(shape, site, outlook) if isinstance(outlook, Outlook) and outlook.unknown is None else inf
+        machine = cls.machine
+        return self.linger_factor * machine.profile.wake_j / (machine.idle_w - machine.sleep_w)
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
-    def _wait(self, ask: Ask, site: Site, cost: float, view: View) -> Refusal | None:
+    def _wait(self, ask: Ask, site: Site, rank: Rank, view: View) -> Refusal | None:
         """Whether to hold the task back although there is room, and until when at the latest."""
-        if cost == inf:
+        tier, cost, _ = rank
+        if tier == UNKNOWN_TIER:
             return None
         shape = ask.shape
-        if cost >= SLOW_TIER:
-            slow = cost - SLOW_TIER
+        if tier == SLOW_TIER:
             better = self._sooner(shape, view)
-            until = ask.submitted + slow - better
-            if better < slow and view.time < until:
+            until = ask.submitted + cost - better
+            if better < cost and view.time < until:
                 return Refusal(Reason.WAITING_IS_SOONER, until)
             return None
         if shape.waits and site.mode == Mode.ASLEEP:

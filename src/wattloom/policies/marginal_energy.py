@@ -10,9 +10,9 @@ It looks at watts alone: how long the task runs, there or with its neighbours, d
 from typing import ClassVar, Final
 
 from wattloom.cluster.fit import Terms
-from wattloom.cluster.machine import PACKAGE_ERROR, PACKAGE_OF_IDLE, PACKAGE_OF_LOAD
 from wattloom.cluster.site import Site
 from wattloom.errors import PolicyError
+from wattloom.machines.machine import PACKAGE_ERROR, PACKAGE_OF_IDLE, PACKAGE_OF_LOAD
 from wattloom.policies.protocol import RankingPolicy
 from wattloom.prediction.outlook import Outlook
 from wattloom.units import MILLI

@@ -1,28 +1,30 @@
 """The one protocol between the engine and a policy.
 
-A policy answers two questions: where does this task go (`propose`), and how long does an idle node stay awake
-(`linger`). It looks at a view, changes nothing and remembers nothing: the same task on the same view gets the same
-answer, in the simulator, on one machine and on Kubernetes.
+A policy answers where a task goes (`propose`; several at once, if it wants to: `propose_many`), how long an idle node
+stays awake (`linger`) and, if it wants to be asked, what it would change of what runs (`reconsider`). It looks at a
+view, changes nothing and remembers nothing: the same task on the same view gets the same answer, in the simulator, on
+one machine and on Kubernetes.
 
 Most policies only rank: subclass `RankingPolicy` and write `cost`.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import ClassVar
 
 from wattloom.cluster.fit import Terms
-from wattloom.cluster.index import Rank
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
-from wattloom.policies.answers import Proposal, Refusal
-from wattloom.policies.view import Ask, View
+from wattloom.policies.answers import Move, Proposal, Refusal
+from wattloom.policies.ask import Ask
+from wattloom.policies.view import Ranked, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.workload.shape import Shape
 
-__all__ = ["Ask", "Policy", "Proposal", "RankingPolicy", "Refusal", "View"]
+__all__ = ["Ask", "Policy", "Proposal", "RankingPolicy", "Refusal", "View", "break_even_s", "sleeping"]
 
 
 class Policy(ABC):
@@ -42,10 +44,28 @@ class Policy(ABC):
     Kubernetes. They are used there unless the user gives them. Empty: a policy that overcommits is refused there."""
     reading_interval_s: float | None = None
     """How often it wants every node's meter read; None: never."""
+    sleeps: bool | None = None
+    """Whether idle nodes go to sleep. None: as `linger` says. True: also where `linger` says nothing, after as long as
+    idling costs what a wake-up does. False: never. The option `sleep`, which every policy has, sets it."""
+    most_at_once: int = 1
+    """How many waiting tasks it wants to see together (`propose_many`); 1: each alone."""
+    sleep_options: ClassVar[tuple[str, ...]] = ()
+    """Options of its own that only make sense where nodes sleep."""
+
+    reconsider_interval_s: float | None = None
+    """How often it wants to be asked what it would change of what runs (`reconsider`); None: never."""
 
     @abstractmethod
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         """A node for the task, or why there is none now."""
+
+    def propose_many(self, asks: Sequence[Ask], view: View) -> Sequence[Proposal | None]:
+        """Nodes for several waiting tasks at once, in their order; None: this one is to be asked alone.
+
+        Put to a policy that says `most_at_once`, before the tasks are asked one by one. Proposals are checked and
+        committed one after the other; one that no longer holds then is as good as None.
+        """
+        return [None] * len(asks)
 
     @abstractmethod
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
@@ -54,9 +74,29 @@ class Policy(ABC):
         For explanations only. Lower is better.
         """
 
+    def reconsider(self, view: View) -> Iterable[Move]:
+        """What it would change of running work (`view.running`) and of nodes. The engine checks each move, and makes it
+        or not. Asked only of a policy that names `reconsider_interval_s`, while there are tasks."""
+        return ()
+
     def linger(self, cls: NodeClass, view: View) -> float | None:
-        """Seconds an idle node of this class stays awake before it is sent to sleep; None: it never sleeps."""
+        """Seconds an idle node of this class stays awake before it is sent to sleep; None: the policy has no say, and
+        whether it sleeps is up to `sleeps`."""
         return None
+
+
+def break_even_s(cls: NodeClass) -> float | None:
+    """How long an idle node of this class takes to draw what a wake-up costs, less what it would draw asleep: whoever
+    sends it to sleep then never pays more than twice the best possible. None: sleep saves nothing."""
+    machine = cls.machine
+    saved = machine.idle_w - machine.sleep_w
+    return machine.profile.wake_j / saved if saved > 0.0 else None
+
+
+def sleeping(policy: Policy, sleep: bool = True) -> Policy:
+    """The policy, with nodes that sleep when idle, or without."""
+    policy.sleeps = sleep
+    return policy
 
 
 class RankingPolicy(Policy):
@@ -73,6 +113,10 @@ class RankingPolicy(Policy):
         """Second key among equal costs, lower first; then the node's name decides."""
         return 0.0
 
+    def tier(self, shape: Shape, site: Site, outlook: Outlook) -> int:
+        """A whole number from 0 on: whatever it costs, a site of a lower tier goes before one of a higher."""
+        return 0
+
     def unknown(self, outlook: Outlook) -> Unknown | None:
         """Which figure this policy needs and does not have here."""
         if outlook.unknown is None:
@@ -83,18 +127,20 @@ class RankingPolicy(Policy):
             return Unknown("no run time is known for this function")
         return None
 
-    def rank(self, shape: Shape, site: Site, view: View) -> Rank | None:
-        """Cost and second key; unknown, and what is not a number, ranks behind everything known; None where there is
-        no room."""
+    def rank(self, shape: Shape, site: Site, view: View) -> Ranked | None:
+        """Tier, cost and second key; in the first tier the last two alone. Unknown, and what is not a number, ranks
+        behind everything known; None where there is no room."""
         outlook = view.room(shape, site)
         if isinstance(outlook, Reason):
             return None
         if self.unknown(outlook) is not None:
             return inf, self.tie(shape, site, outlook)
-        return self.cost(shape, site, outlook), self.tie(shape, site, outlook)
+        tier, cost = self.tier(shape, site, outlook), self.cost(shape, site, outlook)
+        tie = self.tie(shape, site, outlook)
+        return (tier, cost, tie) if tier else (cost, tie)
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
-        return view.choose(ask.shape, self)
+        return view.choose(ask.shape, self, ask)
 
     def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
         unknown = self.unknown(outlook)

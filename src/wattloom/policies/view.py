@@ -4,40 +4,82 @@ Owns the questions a policy can ask, answered from the index and the forecasts. 
 policy that changes it breaks the engine, and the conformance kit finds it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import Final, Protocol
 
-from wattloom.cluster.index import Index, Rank, Ranking
+from wattloom.cluster.index import Index, Rank, Ranking, rank_of
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.rules import Rules
 from wattloom.cluster.site import NodeState, Site
-from wattloom.cluster.topology import EVERY
+from wattloom.cluster.topology import EVERY, mask_of
+from wattloom.cluster.warm_instances import WarmInstances
+from wattloom.energy.signal import Signal
 from wattloom.policies.answers import Proposal, Refusal
+from wattloom.policies.ask import Ask
+from wattloom.policies.graph import Graph
 from wattloom.prediction.outlook import Outlook, Outlooks
 from wattloom.prediction.readings import Readings
+from wattloom.workload.preference import Labels, Preference
 from wattloom.workload.shape import Shape
 from wattloom.workload.task import Task
 
+__all__ = ["Ask", "Best", "Cell", "Ranked", "Ranker", "View"]
 
-class Ask:
-    """One task that wants a place."""
+FEW: Final = 32
+"""So many preferred nodes are looked at one by one; more of them by a ranking of their own."""
 
-    __slots__ = ("attempt", "shape", "submitted", "task")
+Cell = tuple[int, float, float]
+"""Nodes as a set, and the joules and seconds that a task takes more there."""
+Best = tuple[Rank, str, Site]
+"""The lowest rank, the node that has it and the node's site."""
 
-    def __init__(self, task: Task, shape: Shape, submitted: float, attempt: int) -> None:
-        self.task = task
-        self.shape = shape
-        self.submitted = submitted
-        self.attempt = attempt
-        """How often it has been placed."""
+
+Ranked = Rank | tuple[float, float]
+"""Tier, cost and second key; or the last two, which is the first tier."""
+
+
+class Running:
+    """One task that has a place, as a policy that reconsiders sees it."""
+
+    __slots__ = (
+        "changing", "checkpoint", "guaranteed", "memory", "node", "progress", "shape", "started", "task", "variant",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        task: Task,
+        shape: Shape,
+        node: str,
+        variant: str,
+        started: bool,
+        progress: float,
+        guaranteed: int,
+        memory: int,
+        changing: bool,
+        checkpoint: tuple[str, int] | None,
+    ) -> None:
+        self.task: Final = task
+        self.shape: Final = shape
+        self.node: Final = node
+        self.variant: Final = variant
+        self.started: Final = started
+        self.progress: Final = progress
+        """Share of it that is done, as last reported; 0: nobody has said."""
+        self.guaranteed: Final = guaranteed
+        """Millicores kept for it."""
+        self.memory: Final = memory
+        self.changing: Final = changing
+        """Whether it is being moved or resized."""
+        self.checkpoint: Final = checkpoint
+        """Name and bytes of the last one, from which it could go on; None: there is none."""
 
 
 class Ranker(Protocol):
     """Whoever ranks sites: lower is better, None where there is no room."""
 
-    def rank(self, shape: Shape, site: Site, view: "View", /) -> Rank | None: ...
+    def rank(self, shape: Shape, site: Site, view: "View", /) -> Ranked | None: ...
 
 
 class View:
@@ -53,6 +95,15 @@ class View:
         """By shape index, for tasks that may wait: a moving average of what their places cost."""
         self.queued: int = 0
         """Tasks ready to run that have no place."""
+        self.running: list[Running] = []
+        """Tasks that have a place: only while a policy reconsiders."""
+        self.signals: Final[dict[str, Signal]] = {}
+        """By name: carbon, price, whatever was told."""
+        self.plan: str = ""
+        """Digest of the plan that holds now; empty: there is none."""
+        self.model: str = ""
+        """Digest of the model that holds now."""
+        self.instances: Final = WarmInstances()
         self._index: Final = index
         self._rules: Final = rules
         self._among: int = EVERY
@@ -62,6 +113,15 @@ class View:
         self._outlooks: Final = outlooks
         self.readings: Final = readings
         """What meters last said."""
+        self.more_preferences: Callable[[Ask], Iterable[Preference]] | None = None
+        """What the engine knows beside what a task itself prefers."""
+        self.graph_revision: int = 0
+        self.graph: Final = Graph(self.fastest, lambda: (self.graph_revision, self._index.changes))
+        """Who comes after whom."""
+        self._more: tuple[float, float] | None = None
+        """Joules and seconds more, while a place that some task prefers is ranked."""
+        self._labelled: dict[Labels, int] = {}
+        self._labelled_at: int = -1
 
     def outlook(self, shape: Shape, site: Site) -> Outlook | Reason:
         """What a task of this shape would do there, or why it does not fit there now."""
@@ -75,7 +135,10 @@ class View:
 
     def room(self, shape: Shape, site: Site) -> Outlook | Reason:
         """The same without the cluster's power cap: what depends on shape and site alone."""
-        return self._outlooks.at(shape, site)
+        outlook = self._outlooks.at(shape, site)
+        if self._more is not None and isinstance(outlook, Outlook):
+            return outlook.preferred(self._more[0], self._more[1])
+        return outlook
 
     def allowed(self, shape: Shape) -> int:
         """The nodes that rules let the shape go to, as a set (see `cluster.topology`); `EVERY`: there are no rules.
@@ -125,7 +188,7 @@ class View:
         """The cost a ranking has kept for this site; 0 where nothing was ranked."""
         ranking = self._index.rankings.get(shape.index)
         rank = ranking.rank(site) if ranking is not None else None
-        return 0.0 if rank is None else rank[0]
+        return 0.0 if rank is None else rank[1]
 
     def fitting(self, shape: Shape) -> Iterator[tuple[Site, Outlook]]:
         """Every site that has room for the shape now, on a node it may go to, with the outlook there."""
@@ -136,8 +199,12 @@ class View:
             if self.cap_microwatts is None or isinstance(self.outlook(shape, site), Outlook):
                 yield site, outlook
 
-    def choose(self, shape: Shape, ranker: Ranker) -> Proposal | Refusal:
-        """The first node of the site of lowest rank. A rank must depend on the shape and the site alone: it is kept."""
+    def choose(self, shape: Shape, ranker: Ranker, ask: Ask | None = None) -> Proposal | Refusal:
+        """The first node of the site of lowest rank. A rank must depend on the shape and the site alone: it is kept.
+        With the task itself, what it prefers counts too."""
+        if ask is not None and self.preferences(ask):
+            best = self.best(ask, ranker)
+            return Refusal(self.why_none(shape)) if best is None else Proposal(best[1], best[0][1])
         site = self.cheapest(shape, ranker)
         if site is None:
             return Refusal(self.why_none(shape))
@@ -154,6 +221,109 @@ class View:
         if self.cap_microwatts is None:
             return ranking.best()
         return ranking.best_where(lambda site: isinstance(self.outlook(shape, site), Outlook))
+
+    # -- what holds for some nodes only --------------------------------------------------------------------------------
+
+    def preferences(self, ask: Ask) -> tuple[Preference, ...]:
+        """Where the task needs more or less than elsewhere."""
+        prefers = ask.task.prefers
+        return prefers if self.more_preferences is None else (*prefers, *self.more_preferences(ask))
+
+    def best(self, ask: Ask, ranker: Ranker) -> Best | None:
+        """The lowest rank that any node has for the task, what it prefers included; among equals the first by name.
+
+        No other nodes are looked at than those that it prefers: for all others the site that ranks first answers.
+        """
+        preferences = self.preferences(ask)
+        if not preferences:
+            return self._plainly_best(ask.shape, ranker, 0)
+        first, *cells = self.cells(ask)
+        found = [self._plainly_best(ask.shape, ranker, ~first[0])]
+        found += [self._best_of_cell(ask.shape, ranker, cell) for cell in cells]
+        return min((each for each in found if each is not None), key=_by_rank_and_name, default=None)
+
+    def cells(self, ask: Ask) -> list[Cell]:
+        """All nodes, divided by what the task takes more there: first those where it is nothing."""
+        self.settle()
+        cells: list[Cell] = [(EVERY, 0.0, 0.0)]
+        for preference in self.preferences(ask):
+            nodes = self._preferred_nodes(preference)
+            plain, *others = cells
+            j, s = preference.joules, preference.seconds
+            with_it = [(at & nodes, joules + j, seconds + s) for at, joules, seconds in cells]
+            without = [(at & ~nodes, joules, seconds) for at, joules, seconds in others]
+            cells = [(plain[0] & ~nodes, 0.0, 0.0), *(cell for cell in (*with_it, *without) if cell[0])]
+        return cells
+
+    def _preferred_nodes(self, preference: Preference) -> int:
+        if preference.node:
+            state = self._index.nodes.get(preference.node)
+            return 0 if state is None else 1 << state.number
+        if self._labelled_at != self._index.roster:
+            self._labelled_at = self._index.roster
+            self._labelled.clear()
+        found = self._labelled.get(preference.labels)
+        if found is None:
+            nodes = self._index.nodes.values()
+            having = [node for node in nodes if all(node.label(key) == value for key, value in preference.labels)]
+            found = mask_of([node.number for node in having])
+            self._labelled[preference.labels] = found
+        return found
+
+    def _plainly_best(self, shape: Shape, ranker: Ranker, without: int) -> Best | None:
+        """Of all nodes but these, to which the ranking of sites does not apply."""
+        site = self.cheapest(shape, ranker)
+        if site is None:
+            return None
+        name = self.first(shape, site)
+        if without and without >> self._index.nodes[name].number & 1:
+            among = self.allowed(shape) & ~without
+            self._index.noting = True
+            site = self._cheapest_among(shape, self._ranking(shape, ranker), among)
+            if site is None:
+                return None
+            name = site.first_of(among) or ""
+        rank = self.rank(shape, site, ranker)
+        assert rank is not None
+        return rank, name, site
+
+    def _best_of_cell(self, shape: Shape, ranker: Ranker, cell: Cell) -> Best | None:
+        among, more = self.allowed(shape) & cell[0], (cell[1], cell[2])
+        if among > 0 and among.bit_count() <= FEW:
+            return self._best_of_few(shape, ranker, among, more)
+        key = (shape.index, cell[1], cell[2])
+        ranking = self._index.preferred.get(key)
+        if ranking is None:
+            self._index.noting = True
+            ranking = self._index.rank_preferred(key, lambda site: self._rank_with(shape, site, ranker, more))
+        site = self._cheapest_among(shape, ranking, among)
+        rank = ranking.rank(site) if site is not None else None
+        return None if site is None or rank is None else (rank, site.first_of(among) or "", site)
+
+    def _best_of_few(self, shape: Shape, ranker: Ranker, among: int, more: tuple[float, float]) -> Best | None:
+        found: list[Best] = []
+        at = self._index.roll.at
+        sites: dict[int, Rank | None] = {}
+        while among:
+            node = self._index.nodes[at[(among & -among).bit_length() - 1]]
+            among &= among - 1
+            site = node.site
+            if site is None or not isinstance(self.outlook(shape, site), Outlook):
+                continue
+            if site.serial not in sites:
+                sites[site.serial] = rank_of(self._rank_with(shape, site, ranker, more))
+            rank = sites[site.serial]
+            if rank is not None:
+                found.append((rank, node.name, site))
+        return min(found, key=_by_rank_and_name, default=None)
+
+    def _rank_with(self, shape: Shape, site: Site, ranker: Ranker, more: tuple[float, float]) -> Ranked | None:
+        """The rank where the task takes so many joules and seconds more."""
+        self._more = more
+        try:
+            return ranker.rank(shape, site, self)
+        finally:
+            self._more = None
 
     def rank(self, shape: Shape, site: Site, ranker: Ranker) -> Rank | None:
         """The rank of one site; the same rule."""
@@ -221,3 +391,7 @@ class View:
             if self.cap_microwatts is not None and isinstance(self._outlooks.at(shape, site), Outlook):
                 return Reason.POWER_UNKNOWN if self._index.unknown_power else Reason.CLUSTER_WATTS
         return Reason.NO_ROOM if ever else barred or Reason.NEVER_FITS
+
+
+def _by_rank_and_name(best: Best) -> tuple[Rank, str]:
+    return best[0], best[1]

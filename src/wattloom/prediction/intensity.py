@@ -4,8 +4,10 @@ Owns the factor by function and machine. 1 where nothing was measured. Vector co
 load says, code that waits for memory less. As with run times, the published factor moves only when it matters.
 """
 
-from wattloom.cluster.machine import Machine
+from collections.abc import Mapping
+
 from wattloom.energy.used import Used
+from wattloom.machines.machine import Machine
 from wattloom.units import MILLI
 from wattloom.workload.function import Function
 
@@ -53,6 +55,15 @@ class Intensities:
     def of(self, function: str, machine: str) -> float:
         factor = self._factors.get((function, machine))
         return 1.0 if factor is None else factor.published
+
+    def measured(self, machines: Mapping[str, Machine]) -> dict[tuple[str, str], tuple[float, float]]:
+        """By function and machine: joules, and the core seconds that `learn` would have to be told them with."""
+        found: dict[tuple[str, str], tuple[float, float]] = {}
+        for (function, name), factor in self._factors.items():
+            watts = machines[name].watts(MILLI) - machines[name].idle_w
+            if watts > 0.0:
+                found[function, name] = factor.used, factor.modelled / watts
+        return found
 
     def learn(self, function: Function, machine: Machine, used: Used) -> bool:
         """Calls of a function ended on a machine; True when forecasts change."""

@@ -12,12 +12,13 @@ from wattloom.cluster.node_class import Mode, NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import MICRO, Site
 from wattloom.energy.forecast import Forecast, Provenance, RunTime, Unknown
-from wattloom.prediction.intensity import Intensities
-from wattloom.prediction.runtimes import RunTimes
+from wattloom.prediction.protocol import Predictor
 from wattloom.units import Joules, Seconds, Watts
 from wattloom.workload.function import Variant
 from wattloom.workload.shape import Shape
 
+LEAST_S: Final = 1e-9
+"""However much a task saves at a place, it takes some time there."""
 MOST_SITES: Final = 100_000
 MOST_CLASSES: Final = 10_000
 """So many are kept per shape: sites and classes come and go."""
@@ -41,6 +42,7 @@ class Outlook:
         unknown: Reason | None,
         knows_power: bool = True,
         spread: float = 0.0,
+        more_joules: float = 0.0,
     ) -> None:
         self.variant: Final = variant
         self.alone: Final = alone
@@ -49,7 +51,7 @@ class Outlook:
         """Seconds among the neighbours that are there now; 0 if unknown."""
         self.watts: Final = watts
         """What the node draws more above what it draws now, awake; 0 if unknown."""
-        self.joules: Final = watts * seconds
+        self.joules: Final = watts * seconds + more_joules
         self.added_microwatts: Final = added_microwatts
         """What the cluster draws more, a wake-up included."""
         self.knows_power: Final = knows_power
@@ -59,17 +61,27 @@ class Outlook:
         self.forecast: Final[Forecast | Unknown] = (
             Unknown(str(unknown))
             if unknown is not None
-            else Forecast(Seconds(seconds), Watts(watts), Joules(watts * seconds), Seconds(spread), provenance)
+            else Forecast(Seconds(seconds), Watts(watts), Joules(self.joules), Seconds(spread), provenance)
         )
         """The same, as it is told to users."""
+
+    def preferred(self, joules: float, seconds: float) -> "Outlook":
+        """The same on a node where the task takes so many joules and seconds more. What is unknown stays so."""
+        known = self.forecast
+        if isinstance(known, Unknown):
+            return self
+        there, alone = max(self.seconds + seconds, LEAST_S), max(self.alone + seconds, LEAST_S)
+        return Outlook(
+            self.variant, alone, there, self.watts, self.added_microwatts, known.provenance, None, True, known.spread_s,
+            self.joules - self.watts * self.seconds + joules,
+        )  # fmt: skip
 
 
 class Outlooks:
     """Outlooks by shape and site, on one policy's terms."""
 
-    def __init__(self, runtimes: RunTimes, terms: Terms, intensities: Intensities | None = None) -> None:
-        self.runtimes: Final = runtimes
-        self.intensities: Final = intensities or Intensities()
+    def __init__(self, predictor: Predictor, terms: Terms) -> None:
+        self.predictor: Final = predictor
         self.terms: Final = terms
         self._never: dict[int, dict[int, Reason | None]] = {}
         self._usable: dict[int, dict[int, tuple[Variant, ...]]] = {}
@@ -133,7 +145,7 @@ class Outlooks:
                 continue
             least = inf
             for variant in fit.usable_variants(shape, cls):
-                run = self.runtimes.expect(shape.function, variant, cls.machine, shape.size)
+                run = self.predictor.expect(shape.function, variant, cls.machine, shape.size)
                 if isinstance(run, RunTime):
                     least = min(least, run.seconds)
             found.append((cls, least))
@@ -168,10 +180,10 @@ class Outlooks:
 
     def of_variant(self, shape: Shape, variant: Variant, site: Site) -> Outlook:
         """The outlook with one build, whether or not there is room."""
-        machine = site.cls.machine
-        run = self.runtimes.expect(shape.function, variant, machine, shape.size)
+        machine = site.machine
+        run = self.predictor.expect(shape.function, variant, machine, shape.size)
         before, after = machine.load(site.demand), machine.load(site.demand + shape.cpu)
-        watts = (after[1] - before[1]) * self.intensities.of(shape.function.name, machine.name)
+        watts = (after[1] - before[1]) * self.predictor.intensity(shape.function.name, machine.name)
         asleep = site.mode in (Mode.ASLEEP, Mode.WAKING)
         most = machine.waking_watts(site.demand + shape.cpu) if asleep else after[1]
         added = round(most * MICRO) - site.microwatts

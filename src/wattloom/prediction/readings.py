@@ -78,6 +78,14 @@ class Readings:
         """Measured watts and those of what was placed since; None if the node was never measured."""
         return self.draws.get(node)
 
+    def measured(self) -> dict[str, float]:
+        """By node that was ever measured: what its meter said last."""
+        return dict(self._watts)
+
+    def covers(self, node: str, task: str) -> bool:
+        """Whether the last reading of the node has the task's draw in it."""
+        return node in self._watts and task not in self._unmeasured.get(node, {})
+
     def usual(self, function: str) -> float | None:
         """What a task of this function usually draws."""
         return self._average.get(function)

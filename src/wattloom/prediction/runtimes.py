@@ -6,9 +6,9 @@ matter, so that what was ranked by it can be kept in between.
 
 from math import sqrt
 
-from wattloom.cluster.machine import Machine
 from wattloom.energy.forecast import Provenance, RunTime, Unknown
 from wattloom.energy.used import Used
+from wattloom.machines.machine import Machine
 from wattloom.prediction.sizes import BySize
 from wattloom.units import Seconds
 from wattloom.workload.function import Function, Variant

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile_file import Power, most_others
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.own_profile import SYSTEM
+from wattloom.machines.own_profile import SYSTEM
+from wattloom.machines.profile_file import Power, most_others
 from wattloom.metering.proc import PROC, busy_seconds
 from wattloom.profiling import frequency
 from wattloom.profiling.loads import GRACE_S, Load

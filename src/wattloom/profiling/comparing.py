@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile_curve import usual_setting
-from wattloom.cluster.profile_file import CpuProfile, Idle
 from wattloom.errors import InputError
+from wattloom.machines.profile_curve import usual_setting
+from wattloom.machines.profile_file import CpuProfile, Idle
 from wattloom.profiling.stressors import ALL
 
 STEPS: Final = 400

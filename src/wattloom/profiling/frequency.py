@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from wattloom.errors import InputError, WattloomError
-from wattloom.metering.own_profile import SYSTEM, text
+from wattloom.machines.own_profile import SYSTEM, text
 
 CHANGED: Final = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
 """Files that a sweep writes to."""

@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile_file import VERSION, encode_profile
 from wattloom.errors import InputError
+from wattloom.machines.own_profile import profile_bytes, profiles_folder
+from wattloom.machines.profile_file import VERSION, encode_profile
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.choosing import GROUP
 from wattloom.metering.devices import DeviceMeter, DeviceReading
-from wattloom.metering.own_profile import profile_bytes, profiles_folder
-from wattloom.metering.this_machine import this_machine
 from wattloom.profiling.bench import Terms
 from wattloom.profiling.gpu_bench import GpuBench, OneDevice
 from wattloom.profiling.gpu_command import BUILT_IN, GpuLoad, problem_of, words_of

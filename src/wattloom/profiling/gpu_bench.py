@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from wattloom.cluster.profile_file import Power
 from wattloom.energy.forecast import Provenance, Unknown
+from wattloom.machines.profile_file import Power
 from wattloom.metering.devices import DeviceMeter, DeviceReading
 from wattloom.metering.protocol import Quantity, Sample
 from wattloom.profiling.bench import DEGREES, Terms

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from wattloom.cluster.profile_file import Figure, Part, Power, Profile, Text, decode_as
 from wattloom.energy.forecast import Provenance
 from wattloom.files import UNREADABLE
+from wattloom.machines.profile_file import Figure, Part, Power, Profile, Text, decode_as
 from wattloom.metering.devices import Kind, Source
 
 Share = Annotated[int, msgspec.Meta(ge=1, le=100)]

@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from wattloom.cluster.profile_file import CpuProfile, Idle, Level, Power, encode_profile
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import WattloomError
-from wattloom.metering.own_profile import SYSTEM, profiles_folder
+from wattloom.machines.own_profile import SYSTEM, profiles_folder
+from wattloom.machines.profile_file import CpuProfile, Idle, Level, Power, encode_profile
 from wattloom.metering.protocol import Meter
 from wattloom.profiling import frequency
 from wattloom.profiling.bench import Bench, Reading, Terms

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from wattloom.interpreter import own_environment, own_module
-from wattloom.metering.own_profile import SYSTEM, text
+from wattloom.machines.own_profile import SYSTEM, text
 from wattloom.ownership import NotOurs, refuse_foreign, refuse_foreign_folder
 from wattloom.profiling.frequency import FrequencyError, Saved, restore, saved
 from wattloom.profiling.storing import store

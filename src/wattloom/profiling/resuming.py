@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile_file import VERSION, CpuProfile, MachineIdentity, MeterUsed, Method
 from wattloom.errors import InputError
-from wattloom.metering.own_profile import read_profile
+from wattloom.machines.own_profile import read_profile
+from wattloom.machines.profile_file import VERSION, CpuProfile, MachineIdentity, MeterUsed, Method
 
 MAY_CHANGE: Final = ("memory",)
 """What of the machine's state says nothing of its power: kernels keep a little more or less memory to themselves."""

@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from wattloom.cluster.profile_file import CpuProfile, MachineIdentity, MeterUsed, Method
 from wattloom.errors import InputError
+from wattloom.machines.own_profile import SYSTEM, profile_path, profiles_folder
+from wattloom.machines.profile_file import CpuProfile, MachineIdentity, MeterUsed, Method
+from wattloom.machines.this_machine import allowed_cpus, slug, this_identity, this_machine
 from wattloom.metering.choosing import choose_meter
-from wattloom.metering.own_profile import SYSTEM, profile_path, profiles_folder
 from wattloom.metering.proc import PROC
 from wattloom.metering.protocol import Meter
-from wattloom.metering.this_machine import allowed_cpus, slug, this_identity, this_machine
 from wattloom.profiling import frequency
 from wattloom.profiling.bench import Bench, Terms
 from wattloom.profiling.frequency import Setting

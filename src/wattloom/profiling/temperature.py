@@ -6,7 +6,7 @@ Owns which sensor is the processor's. What is not there is None.
 from pathlib import Path
 from typing import Final
 
-from wattloom.metering.own_profile import text
+from wattloom.machines.own_profile import text
 
 CLASSES: Final = Path("/sys/class")
 CHIPS: Final = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "apm_xgene")

@@ -10,7 +10,7 @@ from typing import Final
 
 from wattloom.bounds import MOST_FILED_CORES
 from wattloom.errors import InputError
-from wattloom.metering.own_profile import SYSTEM, text
+from wattloom.machines.own_profile import SYSTEM, text
 
 FEW: Final = 16
 """Up to so many threads every level is measured."""

@@ -9,9 +9,10 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final
 
-from wattloom.cluster.profile_file import Power
 from wattloom.energy.forecast import Unknown
+from wattloom.machines.profile_file import Power
 from wattloom.metering.protocol import Meter, Sample, period_s
+from wattloom.metering.readings import BROKE_OFF, goes_on
 from wattloom.profiling.temperature import Thermometer
 
 Clock = Callable[[], float]
@@ -82,15 +83,15 @@ def between(samples: Sequence[Sample]) -> list[tuple[float, float]]:
     return [
         ((a.time + b.time) / 2.0, (b.joules - a.joules) / (b.time - a.time))
         for a, b in pairwise(samples)
-        if a.epoch == b.epoch and b.time > a.time
+        if goes_on(a, b) and b.time > a.time
     ]
 
 
 def power_between(samples: Sequence[Sample], begin: float, end: float) -> Power | Unknown:
     """Mean and spread of the watts from readings of times that lie between the two."""
     inside = [sample for sample in samples if begin <= sample.time <= end]
-    if len({sample.epoch for sample in inside}) > 1:
-        return Unknown("the meter's count broke off")
+    if not all(goes_on(a, b) for a, b in pairwise(inside)):
+        return Unknown(BROKE_OFF)
     steps = between(inside)
     if len(steps) < LEAST_INTERVALS:
         count = "1 reading" if len(inside) == 1 else f"{len(inside)} readings"
@@ -98,7 +99,5 @@ def power_between(samples: Sequence[Sample], begin: float, end: float) -> Power 
     first, last = inside[0], inside[-1]
     seconds = last.time - first.time
     mean = (last.joules - first.joules) / seconds
-    if mean < 0.0:
-        return Unknown("the meter's count fell")
     spread = sqrt(sum((watts - mean) ** 2 for _, watts in steps) / (len(steps) - 1))
     return Power(watts=mean, spread_w=spread, intervals=len(steps), seconds=seconds)

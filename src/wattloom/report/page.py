@@ -14,6 +14,7 @@ from wattloom.report.pictures import Picture
 from wattloom.report.style import CSS
 from wattloom.simulation.comparison import Comparison, MachineUse, Row
 from wattloom.simulation.published import HeldAgainst
+from wattloom.units import MEGA
 
 PARTS = ("active", "idle", "sleep", "wake", "scheduler")
 
@@ -144,7 +145,8 @@ def _section(title: str, *blocks: str) -> str:
 
 
 def _energy_table(comparison: Comparison) -> str:
-    numbers = ["energy, Wh", *PARTS, f"saving vs. {comparison.reference}", "makespan, s", "utilisation"]
+    numbers = ["energy, Wh", *PARTS, f"saving vs. {comparison.reference}", "makespan, s"]
+    numbers += ["energy x delay, MJ·s", "peak, W", "utilisation"]
     several = len(comparison.seeds) > 1
     means = f" Means over {len(comparison.seeds)} seeds, ± one standard deviation." if several else ""
     caption = f"Energy in watt-hours, best first. Saving: (reference - policy) / reference.{means}"
@@ -159,6 +161,8 @@ def _energy_cells(comparison: Comparison, row: Row) -> list[str]:
         *(figure(energy[part]) for part in PARTS),
         _saving(comparison, row),
         spread(row.makespan_s, row.makespan_s_spread, seeds),
+        spread(row.energy_delay_js / MEGA, row.energy_delay_js_spread / MEGA, seeds),
+        figure(row.peak_w),
         f"{row.utilisation:.1%}",
     ]
 
@@ -289,7 +293,7 @@ def _making(comparison: Comparison, command: str) -> list[str]:
     table = _table(
         "A digest is a fingerprint of all placements in their order: equal digests, equal decisions.",
         ["policy"],
-        ["seed", "energy, Wh", "makespan, s", "decisions"],
+        ["seed", "energy, Wh", "makespan, s", "peak, W", "decisions"],
         runs,
         ["digest"],
     )
@@ -298,7 +302,8 @@ def _making(comparison: Comparison, command: str) -> list[str]:
 
 def _run_row(row: Row, number: int) -> str:
     run = row.runs[number]
-    cells = [str(run.seed), figure(run.energy.watt_hours()["total"]), figure(run.makespan_s), f"{run.decisions:,}"]
+    energy = figure(run.energy.watt_hours()["total"])
+    cells = [str(run.seed), energy, figure(run.makespan_s), figure(run.peak_w), f"{run.decisions:,}"]
     return f'<tr><th scope="row">{escape(row.policy)}</th>{_numbers(cells)}<td><code>{run.digest}</code></td></tr>'
 
 

@@ -15,6 +15,7 @@ from wattloom.report.figures import figure, short
 from wattloom.report.palette import BEST, OTHERS, PARTS, REFERENCE, THEMES, Theme
 from wattloom.report.series import binned, share_started
 from wattloom.simulation.comparison import Comparison, Row
+from wattloom.units import MEGA
 
 try:
     import matplotlib
@@ -57,10 +58,11 @@ def _power_words(comparison: Comparison) -> tuple[str, str]:
     which = "" if len(comparison.seeds) == 1 else f" The run shown is that of seed {comparison.seeds[0]}."
     caption = (
         "Watts of the whole cluster against seconds. A line ends with its policy's last task; the area below it is the "
-        f"energy, given beside each name. Best and reference are thick.{which}"
+        f"energy, given beside each name with the highest draw. Best and reference are thick.{which}"
     )
     means = (
-        f"{row.policy} {figure(_mean_watts(row))} W until {figure(row.makespan_s)} s" for row in _order(comparison)
+        f"{row.policy} {figure(_mean_watts(row))} W, at most {figure(row.peak_w)} W, until {figure(row.makespan_s)} s"
+        for row in _order(comparison)
     )
     return caption, f"Line chart of the cluster's power over time. Mean power: {'; '.join(means)}."
 
@@ -68,11 +70,15 @@ def _power_words(comparison: Comparison) -> tuple[str, str]:
 def _energy_words(comparison: Comparison) -> tuple[str, str]:
     spread = "" if len(comparison.seeds) == 1 else " Whiskers are one standard deviation over the seeds."
     caption = (
-        "Watt-hours by what they were spent on, best first, and the time to the end of the last task. Idle is the "
-        f"floor of every node that is awake, active is what work adds to it.{spread}"
+        "Watt-hours by what they were spent on, best first, the time to the end of the last task, and both multiplied. "
+        f"Idle is the floor of every node that is awake, active is what work adds to it.{spread}"
     )
-    bars = (f"{row.policy} {figure(_watt_hours(row))} Wh in {figure(row.makespan_s)} s" for row in _order(comparison))
-    return caption, f"Bar chart of energy, stacked by part, and of makespan. {'; '.join(bars)}."
+    bars = (
+        f"{row.policy} {figure(_watt_hours(row))} Wh in {figure(row.makespan_s)} s, "
+        f"{figure(row.energy_delay_js / MEGA)} MJ·s"
+        for row in _order(comparison)
+    )
+    return caption, f"Bar chart of energy, stacked by part, of makespan and of energy x delay. {'; '.join(bars)}."
 
 
 def _waiting_words(comparison: Comparison) -> tuple[str, str]:
@@ -161,7 +167,8 @@ def _power(comparison: Comparison, theme: Theme) -> Figure:
         run = row.runs[0]
         times, watts = binned(run.power, run.makespan_s)
         style = _line_style(comparison, row, theme)
-        name = f"{_label(comparison, row)}: {figure(run.energy.watt_hours()['total'])} Wh"
+        drawn = f"{figure(run.energy.watt_hours()['total'])} Wh, peak {figure(run.peak_w)} W"
+        name = f"{_label(comparison, row)}: {drawn}"
         axes.plot(times, watts, drawstyle="steps-post", label=name, **style)
         if times:
             axes.plot(times[-1], watts[-1], marker="o", markersize=4.0, color=style["color"], zorder=style["zorder"])
@@ -178,10 +185,12 @@ def _power(comparison: Comparison, theme: Theme) -> Figure:
 def _energy(comparison: Comparison, theme: Theme) -> Figure:
     rows = _order(comparison)
     made = empty_figure(1.5 + 0.42 * len(rows))
-    left, right = made.subplots(1, 2, sharey=True, width_ratios=[2.1, 1.0])
+    left, middle, right = made.subplots(1, 3, sharey=True, width_ratios=[2.0, 1.0, 1.0])
     places = list(range(len(rows)))
     _energy_bars(left, comparison, rows, theme)
-    _makespan_bars(right, comparison, rows, theme)
+    _bars(middle, [row.makespan_s for row in rows], [row.makespan_s_spread for row in rows], "makespan, s", theme)
+    products = [row.energy_delay_js / MEGA for row in rows]
+    _bars(right, products, [row.energy_delay_js_spread / MEGA for row in rows], "energy x delay, MJ·s", theme)
     left.set_yticks(places, [_label(comparison, row) for row in rows])
     left.set_ylim(len(rows) - 0.4, -0.6)
     for name, row in zip(left.get_yticklabels(), rows, strict=True):
@@ -208,18 +217,16 @@ def _energy_bars(axes: Axes, comparison: Comparison, rows: list[Row], theme: The
     _thousands(axes.xaxis)
 
 
-def _makespan_bars(axes: Axes, comparison: Comparison, rows: list[Row], theme: Theme) -> None:
-    ends = [row.makespan_s for row in rows]
-    spreads = [row.makespan_s_spread for row in rows]
-    axes.barh(list(range(len(rows))), ends, height=0.68, color=theme.bar)
+def _bars(axes: Axes, ends: list[float], spreads: list[float], name: str, theme: Theme) -> None:
+    axes.barh(list(range(len(ends))), ends, height=0.68, color=theme.bar)
     _whiskers(axes, ends, spreads, theme)
     for place, (end, spread) in enumerate(zip(ends, spreads, strict=True)):
         axes.annotate(figure(end), (end + spread, place), (5, 0), textcoords="offset points", va="center")
     axes.set_xlim(0.0, (max(ends) or 1.0) * 1.25)
-    axes.set_xlabel("makespan, s")
+    axes.set_xlabel(name)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    axes.locator_params(axis="x", nbins=4)
+    axes.locator_params(axis="x", nbins=3)
     _thousands(axes.xaxis)
 
 

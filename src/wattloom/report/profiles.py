@@ -10,8 +10,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Final
 
-from wattloom.cluster.profile_file import CpuProfile
 from wattloom.errors import InputError, MissingExtra
+from wattloom.machines.profile_file import CpuProfile
 from wattloom.profiling.comparing import Comparison, Point, points
 from wattloom.report.palette import BEST, OTHERS, REFERENCE, THEMES, Colour, Theme
 

@@ -1,6 +1,6 @@
 """Everything the engine can be told. Frozen, serialisable, each with its time.
 
-Owns the events and their names in the log. A new kind of event or field raises `log.VERSION`.
+Owns the events and their names in the log. A new kind of event or field raises `history.log.VERSION`.
 """
 
 from typing import Literal
@@ -9,9 +9,10 @@ import msgspec
 
 from wattloom.bounds import LATEST_S, MOST_COUNT, MOST_SUM, out_of_bounds
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
+from wattloom.cluster.node_class import DeviceUse
 from wattloom.energy.forecast import Provenance
 from wattloom.energy.used import Used
+from wattloom.machines.profile import MachineProfile
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
@@ -128,6 +129,10 @@ class TaskFound(Event, frozen=True, tag="task-found"):
     past: Past | None = None
     behind: str = ""
     """It has no share of its own: this task, which was found before, has it. Those found behind it before go first."""
+    variant: str = ""
+    """The build that runs there; empty: the first that can."""
+    devices: DeviceUse = ()
+    """Thousandths of each device, as in `Place`; empty: what is free there, as far as it goes."""
 
 
 class TaskLeaving(Event, frozen=True, tag="task-leaving"):
@@ -136,7 +141,50 @@ class TaskLeaving(Event, frozen=True, tag="task-leaving"):
     task: str
 
 
+class TaskChanged(Event, frozen=True, tag="task-changed"):
+    """The same task has other needs: a pod that was resized, say.
+
+    One that waits stands in the queue with them, and has waited no less long. One that is on a node takes its part
+    anew, also beyond what is free: it is there. It keeps its attempt, its build and, if it wants as many, its devices.
+    """
+
+    task: Task
+
+
+class TaskRemoved(Event, frozen=True, tag="task-removed"):
+    """Somebody has taken it away, wherever it was: a pod that was deleted, say. It has not failed and is not retried;
+    it ends as `cancelled`."""
+
+    task: str
+    message: str = ""
+
+
 class TaskStarted(Event, frozen=True, tag="task-started"):
+    task: str
+    attempt: int
+
+
+class TaskProgressed(Event, frozen=True, tag="task-progressed"):
+    """So much of an attempt is done; and a checkpoint was written from which it could go on, if one is named."""
+
+    task: str
+    attempt: int
+    share: float
+    checkpoint: str = ""
+    checkpoint_bytes: int = 0
+
+
+class TaskMigrated(Event, frozen=True, tag="task-migrated"):
+    """It goes on on the node that it was to move to."""
+
+    task: str
+    attempt: int
+    node: str
+
+
+class TaskResized(Event, frozen=True, tag="task-resized"):
+    """It has the cores and bytes that were to be kept for it."""
+
     task: str
     attempt: int
 
@@ -179,11 +227,59 @@ class CancelRequested(Event, frozen=True, tag="cancel-requested"):
 class InstructionFailed(Event, frozen=True, tag="instruction-failed"):
     """The backend could not carry an instruction out: a bind conflict, a refused start, a node that will not sleep."""
 
-    instruction: Literal["place", "evict", "sleep", "wake"]
+    instruction: Literal["place", "evict", "sleep", "wake", "migrate", "resize", "set-frequency", "prepare", "release"]
     task: str = ""
     attempt: int = 0
     node: str = ""
     message: str = ""
+    function: str = ""
+    """Of an instance that could not be prepared or released, with its build."""
+    variant: str = ""
+
+
+class FrequencyChanged(Event, frozen=True, tag="frequency-changed"):
+    """A node runs at this share of the frequency it has by itself."""
+
+    node: str
+    share: float
+
+
+class InstanceReady(Event, frozen=True, tag="instance-ready"):
+    """One more instance of a function is loaded on a node and waits for a call."""
+
+    node: str
+    function: str
+    variant: str = "default"
+
+
+class InstanceGone(Event, frozen=True, tag="instance-gone"):
+    """One less: it was unloaded, or a call has it now."""
+
+    node: str
+    function: str
+    variant: str = "default"
+
+
+class SignalChanged(Event, frozen=True, tag="signal-changed"):
+    """A figure from outside that makes a joule dearer or cheaper: carbon, price."""
+
+    name: str
+    value: float
+    forecast: tuple[tuple[float, float], ...] = ()
+    """Times, in order, and the values that are expected from then on."""
+
+
+class PlanChanged(Event, frozen=True, tag="plan-changed"):
+    """Another plan holds, named by its digest: whoever hands the engine its policy finds the plan by it. Empty: none
+    does."""
+
+    digest: str
+
+
+class ModelChanged(Event, frozen=True, tag="model-changed"):
+    """Another learned model holds; as of a plan."""
+
+    digest: str
 
 
 class ReadingArrived(Event, frozen=True, tag="reading-arrived"):
@@ -228,6 +324,12 @@ class FunctionLearned(Event, frozen=True, tag="function-learned"):
     variant: str = "default"
 
 
+class FunctionsForgotten(Event, frozen=True, tag="functions-forgotten"):
+    """Nobody calls them any more: they are as if they had never been defined, with all that was learned of them."""
+
+    functions: tuple[str, ...]
+
+
 class Tick(Event, frozen=True, tag="tick"):
     """Time has passed: due when the engine said so (`next_tick`)."""
 
@@ -245,14 +347,26 @@ AnyEvent = (
     | TaskOrphaned
     | TaskFound
     | TaskLeaving
+    | TaskChanged
+    | TaskRemoved
     | TaskStarted
+    | TaskProgressed
+    | TaskMigrated
+    | TaskResized
     | TaskFinished
     | TaskFailed
     | TaskReturned
     | CancelRequested
     | InstructionFailed
+    | FrequencyChanged
+    | InstanceReady
+    | InstanceGone
+    | SignalChanged
+    | PlanChanged
+    | ModelChanged
     | ReadingArrived
     | UsageArrived
     | FunctionLearned
+    | FunctionsForgotten
     | Tick
 )

@@ -1,10 +1,9 @@
 """Everything the engine can ask of a backend. Frozen and serialisable.
 
-Owns the instructions and their names in the log. `migrate`, `resize` and `set-frequency` will join them with the
-capabilities that need them.
+Owns the instructions and their names in the log.
 """
 
-from typing import Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -50,6 +49,56 @@ class Evict(Instruction, frozen=True, tag="evict"):
     reason: Reason
 
 
+class Migrate(Instruction, frozen=True, tag="migrate"):
+    """Let this attempt go on on another node, where its part is taken already; report it migrated. What it has where it
+    is stays taken until then."""
+
+    task: str
+    attempt: int
+    node: str
+    """Where it is."""
+    to: str
+    variant: str
+    devices: DeviceUse = ()
+    """On the node it goes to, as of `Place`."""
+    forecast: Forecast | Unknown | None = None
+    number: int = 0
+    """Counted with the placements."""
+
+
+class Resize(Instruction, frozen=True, tag="resize"):
+    """Keep other cores and bytes for this attempt, where it is; report it resized."""
+
+    task: str
+    attempt: int
+    node: str
+    cpu: float
+    memory: int
+
+
+class SetFrequency(Instruction, frozen=True, tag="set-frequency"):
+    """Let the node run at this share of the frequency it has by itself; report what it runs at."""
+
+    node: str
+    share: float
+
+
+class Prepare(Instruction, frozen=True, tag="prepare"):
+    """Load an instance of the function on the node; report it ready."""
+
+    node: str
+    function: str
+    variant: str
+
+
+class Release(Instruction, frozen=True, tag="release"):
+    """Unload an instance that waits for a call; report it gone."""
+
+    node: str
+    function: str
+    variant: str
+
+
 class Conclude(Instruction, frozen=True, tag="conclude"):
     """The task has ended, otherwise than by finishing: tell its owner."""
 
@@ -78,4 +127,9 @@ class Wake(Instruction, frozen=True, tag="wake"):
     node: str
 
 
-AnyInstruction = Place | Evict | Conclude | Wait | Sleep | Wake
+AnyInstruction = Place | Evict | Migrate | Resize | SetFrequency | Prepare | Release | Conclude | Wait | Sleep | Wake
+
+MoveKind = Literal["evict", "migrate", "resize", "set-frequency", "prepare", "release"]
+"""What a policy may ask of running work and of nodes, and not every backend can: each says which. (To stop a task whose
+owner does not want it any more is something that all can.)"""
+ALL_MOVES: Final = frozenset[MoveKind](get_args(MoveKind))

@@ -6,6 +6,7 @@ Owns the checks. They look at everything and are slow on purpose: for tests, fau
 from collections import Counter
 
 from wattloom.cluster.node_class import Mode
+from wattloom.cluster.site import FULL
 from wattloom.errors import InvariantBroken
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.state import ON_A_NODE, Stage
@@ -24,6 +25,7 @@ def check(engine: Engine) -> None:
     _who_waits_for_time_has_a_timer(engine)
     _shapes_count_their_tasks(engine)
     _shares_have_one_holder(engine)
+    _what_was_asked_of_nodes_is_asked_of_nodes_here(engine)
 
 
 def _require(holds: bool, message: str) -> None:
@@ -35,17 +37,22 @@ def _nodes_hold_what_their_tasks_take(engine: Engine) -> None:
     ledger = engine.ledger
     for name, node in ledger.index.nodes.items():
         records = [ledger.tasks[task] for task in node.tasks]
-        _require(all(r.node == name for r in records), f"{name} lists a task that is elsewhere")
+        _require(all(r.at(node).node is node for r in records), f"{name} lists a task that is elsewhere")
         _require(node.demand == sum(r.shape.cpu for r in records), f"{name}: demand is not its tasks'")
-        _require(node.allocated == sum(r.guaranteed for r in records), f"{name}: allocation is not its tasks'")
-        _require(node.memory == sum(r.shape.memory for r in records), f"{name}: memory is not its tasks'")
+        _require(node.allocated == sum(r.at(node).guaranteed for r in records), f"{name}: allocation is not its tasks'")
+        _require(
+            node.memory == sum(r.at(node).memory_of(r.shape) for r in records), f"{name}: memory is not its tasks'"
+        )
         for (resource, _), taken in zip(node.cls.resources.items(), node.resources, strict=True):
             wanted = sum(dict(r.shape.resources).get(resource, 0) for r in records)
             _require(taken == wanted, f"{name}: {resource} is not its tasks'")
-        for kind, use in enumerate(node.devices):
-            for device, used in enumerate(use):
-                taken = sum(r.devices[kind][device] for r in records if r.devices)
-                _require(used == taken, f"{name}: device {kind}.{device} is not its tasks'")
+        shares = Counter[tuple[str, int]]()
+        for share in (share for r in records for share in r.at(node).devices):
+            shares[share.kind, share.position] += share.share
+        for (kind, _), use in zip(node.cls.devices, node.devices, strict=True):
+            for index, used in enumerate(use):
+                _require(used == shares.pop((kind, index), 0), f"{name}: device {kind}.{index} is not its tasks'")
+        _require(not shares, f"{name}: tasks have devices that it has not: {list(shares)}")
 
 
 def _nothing_is_over_capacity(engine: Engine) -> None:
@@ -90,6 +97,7 @@ def _the_index_knows_every_node(engine: Engine) -> None:
         same = (site.demand, site.allocated, site.memory, site.devices, site.mode, site.cls, site.resources) == (
             node.demand, node.allocated, node.memory, node.devices, node.mode, node.cls, node.resources,
         )  # fmt: skip
+        _require(site.frequency == node.frequency, f"{name} is in a site of another frequency")
         _require(same, f"{name} is in a site that is not its own")
         _require(name in site.members(), f"{name} cannot be found in its site")
         total += site.microwatts
@@ -106,10 +114,13 @@ def _tasks_have_one_place(engine: Engine) -> None:
     ledger = engine.ledger
     for name, record in ledger.tasks.items():
         _require(name not in ledger.ended, f"{name} has ended and is still here")
-        on_node = record.stage in ON_A_NODE
-        _require(on_node == bool(record.node), f"{name} is {record.stage.name} with node {record.node!r}")
-        if record.lease is not None and record.lease.holder is not record:
-            _require(name in record.lease.behind, f"{name} stands behind nobody")
+        on_node, has = record.stage in ON_A_NODE, record.allocation
+        _require(on_node == (has is not None), f"{name} is {record.stage.name} with node {record.node!r}")
+        _require(record.stage not in (Stage.NEW, Stage.ENDED), f"{name} is {record.stage.name} between events")
+        _require(has is None or has.attempt == record.attempt, f"{name} has a place of another attempt")
+        _require(has is None or has.started or record.stage != Stage.RUNNING, f"{name} runs and was not started")
+        if has is not None and not has.taken:
+            _require(has.lease is not None and name in has.lease.behind, f"{name} stands behind nobody")
             _require(record.stage in (Stage.BEHIND, Stage.CANCELLING), f"{name} is {record.stage.name} behind another")
         elif on_node:
             node = ledger.index.nodes.get(record.node)
@@ -117,6 +128,11 @@ def _tasks_have_one_place(engine: Engine) -> None:
                 raise InvariantBroken(f"{name} is not on its node {record.node}")
             as_its_node = (node.mode == Mode.WAKING) == (record.stage == Stage.ASSIGNED)
             _require(as_its_node, f"{name} is {record.stage.name} on a node that is {node.mode.name}")
+        if has is not None and has.target is not None:
+            there = ledger.index.nodes.get(has.target.node.name)
+            _require(there is has.target.node and there is not has.node, f"{name} moves to a node that is not there")
+            _require(name in has.target.node.tasks and has.taken, f"{name} moves to a node that does not know it")
+            _require(has.target.node.mode.is_awake, f"{name} moves to a node that is not awake")
         if record.stage == Stage.HELD_BACK:
             _require(bool(record.after), f"{name} waits for nothing")
             _require(all(other in ledger.tasks for other in record.after), f"{name} waits for a task that is gone")
@@ -137,8 +153,9 @@ def _queued_tasks_are_counted(engine: Engine) -> None:
 def _nodes_are_kept_for_queued_tasks(engine: Engine) -> None:
     ledger = engine.ledger
     held = {name for name, node in ledger.index.nodes.items() if node.mode == Mode.HELD}
-    _require(held == set(engine._held), "the nodes kept free are not those in the list")
-    waiting = [*engine._held.values(), *([] if engine._first is None else [engine._first])]
+    _require(held == set(engine.reservations.held), "the nodes kept free are not those in the list")
+    first = engine.reservations.first
+    waiting = [*engine.reservations.held.values(), *([] if first is None else [first])]
     for record in waiting:
         here = ledger.tasks.get(record.name) is record and record.stage == Stage.QUEUED
         _require(here, f"something is kept free for {record.name}, which does not wait")
@@ -167,14 +184,32 @@ def _shares_have_one_holder(engine: Engine) -> None:
     _require(terms is not None or not leases, "a lease was given without terms")
     for lease in leases:
         holder = lease.holder
-        _require(holder.lease is lease, f"{holder.name} has a share and does not know it")
+        _require(
+            holder.holding.lease is lease and holder.holding.taken, f"{holder.name} has a share and does not know it"
+        )
         _require(ledger.tasks.get(holder.name) is holder, f"{holder.name} has ended and still has a share")
         _require(holder.name in lease.node.tasks, f"{holder.name} has a share of a node that it is not on")
         _require(terms is None or len(lease.behind) <= terms.most, f"too many stand behind {holder.name}")
         for name, record in lease.behind.items():
-            _require(record.lease is lease and ledger.tasks.get(name) is record, f"{name} stands behind by mistake")
+            has = record.holding
+            _require(
+                has.lease is lease and not has.taken and ledger.tasks.get(name) is record,
+                f"{name} stands behind by mistake",
+            )
             _require(record.shape is lease.shape, f"{name} is of another shape than {holder.name}")
             _require(name not in lease.node.tasks, f"{name} stands behind another and takes room")
     known = sum(len(lease.behind) + 1 for lease in leases)
-    with_lease = sum(record.lease is not None for record in ledger.tasks.values())
+    with_lease = sum(
+        has is not None and has.lease is not None for has in (each.allocation for each in ledger.tasks.values())
+    )
     _require(known == with_lease, f"{with_lease} tasks have a lease, {known} are known to leases")
+
+
+def _what_was_asked_of_nodes_is_asked_of_nodes_here(engine: Engine) -> None:
+    nodes, instances = engine.ledger.index.nodes, engine.ledger.view.instances
+    awake = {name for name, node in nodes.items() if node.mode.is_awake}
+    _require(set(engine.moves.frequencies) <= awake, "a node was asked for another frequency that is not awake")
+    for counts in (instances.ready, instances.coming, instances.going):
+        _require({node for node, _, _ in counts} <= awake, "a node that is not awake has instances")
+        _require(all(count > 0 for count in counts.values()), "a count of instances is not positive")
+    _require(all(1 <= node.frequency <= FULL for node in nodes.values()), "a node has no frequency")

@@ -7,10 +7,9 @@ policy has placed a task, and tasks are placed behind it only when there is no r
 from typing import Final
 
 from wattloom.cluster.node_class import Mode
-from wattloom.cluster.site import NodeState
-from wattloom.prediction.outlook import Outlook
+from wattloom.scheduling.allocation import Allocation, Lease
 from wattloom.scheduling.lease_terms import LeaseTerms
-from wattloom.scheduling.state import Lease, Stage, TaskRecord
+from wattloom.scheduling.state import Stage, TaskRecord
 from wattloom.workload.shape import Shape
 
 
@@ -24,23 +23,22 @@ class Leases:
         self._most: Final[int] = 0 if terms is None else terms.most
         self.by_shape: dict[int, list[Lease]] = {}
 
-    def open(self, record: TaskRecord, node: NodeState, outlook: Outlook, time: float) -> None:
+    def open(self, record: TaskRecord, allocation: Allocation, time: float) -> None:
         """The policy has placed a task: if it is short and free to follow, others may follow it."""
-        shape = record.shape
+        shape, outlook = record.shape, allocation.outlook
         if outlook.alone <= 0.0 or outlook.seconds > self._ahead_s or shape.waits:
             return
         if shape.requirements.where is not None:  # rules look at where each of its tasks is
             return
-        lease = Lease(record, node, outlook, time + self._seconds)
-        record.lease = lease
-        self.by_shape.setdefault(record.shape.index, []).append(lease)
+        self._begin(record, allocation, time + self._seconds)
 
-    def resume(self, record: TaskRecord, time: float) -> Lease:
+    def resume(self, record: TaskRecord, allocation: Allocation, time: float) -> Lease:
         """A share on which others follow already. Nobody else will: the next one is decided on."""
-        assert record.home is not None
-        assert record.outlook is not None
-        lease = Lease(record, record.home, record.outlook, time)
-        record.lease = lease
+        return self._begin(record, allocation, time)
+
+    def _begin(self, record: TaskRecord, allocation: Allocation, until: float) -> Lease:
+        lease = Lease(record, allocation, until)
+        allocation.lease = lease
         self.by_shape.setdefault(record.shape.index, []).append(lease)
         return lease
 
@@ -58,39 +56,43 @@ class Leases:
             return False
         return count * lease.outlook.seconds < self._ahead_s
 
-    def put_behind(self, record: TaskRecord, lease: Lease) -> None:
-        record.stage = Stage.BEHIND
-        record.node = lease.node.name
-        record.lease = lease
-        record.outlook = lease.outlook
-        record.cost = lease.cost
+    def put_behind(self, record: TaskRecord, lease: Lease) -> Allocation:
+        """It will run on the share; nothing is taken for it."""
+        record.enter(Stage.BEHIND)
+        allocation = Allocation(lease.node, lease.outlook, lease.cost, record.attempt)
+        allocation.lease = lease
+        record.allocation = allocation
         lease.behind[record.name] = record
+        return allocation
 
     def step_out(self, record: TaskRecord, lease: Lease) -> None:
         """Undo of `put_behind`: it did not wait for its turn."""
         del lease.behind[record.name]
-        record.lease = None
-        record.node = ""
-        record.outlook = None
-        record.cost = None
+        record.allocation = None
 
     def hand_on(self, record: TaskRecord, lease: Lease) -> TaskRecord | None:
         """The holder has gone: the first behind it has the share now. None: nobody was there, the lease is over."""
-        record.lease = None
         if not lease.behind:
+            record.holding.lease = None
             self.by_shape[lease.shape.index].remove(lease)
             return None
         name = next(iter(lease.behind))
         successor = lease.behind.pop(name)
         lease.holder = successor
         if successor.stage == Stage.BEHIND:
-            successor.stage = Stage.RUNNING if successor.started else Stage.PLACED
+            successor.enter(Stage.RUNNING if successor.holding.started else Stage.PLACED)
         return successor
+
+    def close(self, lease: Lease) -> None:
+        """Nobody will follow on it, and nobody stands behind."""
+        assert not lease.behind
+        self.by_shape[lease.shape.index].remove(lease)
+        lease.holder.holding.lease = None
 
     def abandon(self, lease: Lease) -> list[TaskRecord]:
         """The node is gone: everybody behind, who now stands nowhere."""
         self.by_shape[lease.shape.index].remove(lease)
-        lease.holder.lease = None
+        lease.holder.holding.lease = None
         behind = list(lease.behind.values())
         for record in behind:
             self.step_out(record, lease)

@@ -9,23 +9,36 @@ from typing import Final
 from wattloom.cluster import fit
 from wattloom.cluster.fit import Terms
 from wattloom.cluster.index import Index
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
-from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass, return_devices, take_devices, use_after
+from wattloom.cluster.node_class import (
+    DeviceShare,
+    DeviceUse,
+    Mode,
+    NodeClass,
+    both,
+    return_devices,
+    shares_of,
+    take_devices,
+    use_after,
+    use_of,
+)
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.rules import Rules
 from wattloom.cluster.site import MICRO, NodeState, Site
 from wattloom.cluster.topology import EVERY
 from wattloom.energy.used import Used
+from wattloom.machines.machine import Machine
 from wattloom.policies.view import View
-from wattloom.prediction.intensity import Intensities
+from wattloom.prediction.guard import guarded
 from wattloom.prediction.outlook import Outlook, Outlooks
+from wattloom.prediction.protocol import Predictor
 from wattloom.prediction.readings import Readings
-from wattloom.prediction.runtimes import RunTimes
+from wattloom.prediction.table import Table
+from wattloom.scheduling.allocation import Allocation
 from wattloom.scheduling.instructions import Outcome
 from wattloom.scheduling.state import TaskRecord
 from wattloom.units import Seconds
-from wattloom.workload.function import Function
+from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.shape import Shape
 from wattloom.workload.task import Task
@@ -43,22 +56,21 @@ ShapeKey = tuple[str, Requirements, float, bool, int]
 class Ledger:
     """All that the engine knows, as numbers."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, most_ended: int = REMEMBERED_ENDS, predictor: Predictor | None = None) -> None:
         self.terms: Final = terms
         self._in_full: Final = terms.guarantee == 1.0
         self.index: Final = Index()
-        self.runtimes: Final = RunTimes()
-        self.intensities: Final = Intensities()
-        self.readings: Final = Readings()
+        self.predictor: Final[Predictor] = Table() if predictor is None else guarded(predictor)
+        self.readings: Final[Readings] = self.predictor.readings()
         self.rules: Final = Rules(self.index)
-        self.outlooks: Final = Outlooks(self.runtimes, terms, self.intensities)
+        self.outlooks: Final = Outlooks(self.predictor, terms)
         self.view: Final = View(self.index, self.outlooks, self.readings, self.rules)
         self.machines: dict[str, Machine] = {}
         self.functions: dict[str, Function] = {}
         self.nodes: dict[str, Node] = {}
         self.tasks: dict[str, TaskRecord] = {}
         self.ended: dict[str, Outcome] = {}
-        self.most_ended: int = REMEMBERED_ENDS
+        self.most_ended: int = most_ended
         self.arrivals: int = 0
         self.shapes: dict[int, Shape] = {}
         self._shape_of: dict[ShapeKey, Shape] = {}
@@ -71,7 +83,7 @@ class Ledger:
 
     def define_machine(self, machine: Machine) -> None:
         self.machines[machine.name] = machine
-        self.runtimes.know_machine(machine)
+        self.predictor.know_machine(machine)
         self._forecasts_changed(None)
 
     def define_function(self, function: Function) -> None:
@@ -83,7 +95,7 @@ class Ledger:
         if known is None:
             return
         if known.variants != function.variants:
-            self.runtimes.forget(function.name)
+            self.predictor.forget(function.name)
             self._forecasts_changed(function.name)
         self._drop_shapes({function.name})
 
@@ -91,7 +103,7 @@ class Ledger:
         """As if they had never been defined. No task of theirs may be here."""
         for name in names:
             del self.functions[name]
-            self.runtimes.forget(name)
+            self.predictor.forget(name)
         self._drop_shapes(names)
 
     def _drop_shapes(self, functions: set[str]) -> None:
@@ -100,7 +112,7 @@ class Ledger:
 
     def shape_of(self, task: Task) -> Shape:
         waits = task.defer_s > 0.0 or task.deadline_s is not None
-        size = task.size if task.size and task.function in self.runtimes.sized else 0
+        size = task.size if task.size and self.predictor.sizes_matter(task.function) else 0
         usual = (task.function, task.energy_weight, waits, size)
         if task.requirements is None:
             known = self._usual_shape.get(usual)
@@ -124,8 +136,10 @@ class Ledger:
     def mind_the_rules(self) -> None:
         """A task or a node has come for which it matters who is where."""
         if not self.rules.active:
-            placed = [(record.shape, record.home, record.leaving) for record in self.tasks.values()]
-            self.rules.activate([(shape, node, leaving) for shape, node, leaving in placed if node is not None])
+            placed = [(record.shape, record.allocation) for record in self.tasks.values()]
+            moving = [(shape, has.target) for shape, has in placed if has is not None]
+            taken = [(shape, has) for shape, has in (*placed, *moving) if has is not None and has.taken]
+            self.rules.activate([(shape, has.node, has.leaving) for shape, has in taken])
 
     @property
     def too_many_shapes(self) -> bool:
@@ -147,12 +161,11 @@ class Ledger:
 
     def learn(self, record: TaskRecord, seconds: float) -> bool:
         """A run took so long (alone): True if forecasts change, and with them what was ranked."""
-        outlook = record.outlook
-        node = record.home
-        if outlook is None or node is None:
+        has = record.allocation
+        if has is None or not has.taken:
             return False
-        function = record.shape.function
-        changed = self.runtimes.learn(function, outlook.variant, node.cls.machine, Seconds(seconds), record.task.size)
+        function, machine = record.shape.function, has.node.cls.machine
+        changed = self.predictor.learn(function, has.outlook.variant, machine, Seconds(seconds), record.task.size)
         if changed:
             self._forecasts_changed(function.name)
         return changed
@@ -183,15 +196,14 @@ class Ledger:
 
     def used(self, function: str, machine: Machine, used: Used) -> bool:
         """Joules of calls that ended on a machine: True if forecasts change."""
-        changed = self.intensities.learn(self.functions[function], machine, used)
+        changed = self.predictor.learn_joules(self.functions[function], machine, used)
         if changed:
             self._forecasts_changed(function)
         return changed
 
     def recall(self, function: Function, variant: str, machine: Machine, used: Used) -> bool:
         """Figures of earlier runs: True if forecasts change."""
-        changed = self.runtimes.recall(function.name, variant, machine, used)
-        changed = self.intensities.learn(function, machine, used) or changed
+        changed = self.predictor.recall(function, variant, machine, used)
         if changed:
             self._forecasts_changed(function.name)
         return changed
@@ -207,26 +219,30 @@ class Ledger:
             return self.view.refusal(record.shape, node) or outlook
         return outlook
 
-    def commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None) -> None:
-        """Take what the task needs. `undo` is the inverse."""
+    def commit(
+        self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None, devices: DeviceUse = ()
+    ) -> Allocation:
+        """Take what the task needs; of devices just these, if it has them already. `undo` is the inverse."""
         shape = record.shape
-        record.node = node.name
-        record.home = node
-        record.outlook = outlook
-        record.cost = cost
-        record.guaranteed = shape.cpu if self._in_full else fit.guaranteed(shape, self.terms)
+        allocation = Allocation(node, outlook, cost, record.attempt)
+        record.allocation = allocation
+        allocation.taken = True
+        guaranteed = shape.cpu if self._in_full else fit.guaranteed(shape, self.terms)
+        allocation.guaranteed = guaranteed
         if not shape.plain and (wanted := shape.devices[outlook.variant.name]):
-            grant = take_devices(node.cls, node.devices, wanted)
+            grant = (both(node.devices, devices), devices) if devices else take_devices(node.cls, node.devices, wanted)
             assert grant is not None or node.over
             if grant is not None:
-                node.devices, record.devices = grant
-            node.take(record.name, shape.cpu, record.guaranteed, shape.memory)
+                node.devices = grant[0]
+                allocation.devices = shares_of(node.cls, grant[1])
+            node.take(record.name, shape.cpu, guaranteed, shape.memory)
             self.index.take_counted(node, shape, 1)
             self.index.place(node)
         else:
-            self.index.take(node, record.name, shape, record.guaranteed)
+            self.index.take(node, record.name, shape, guaranteed)
         if self.rules.active:
             self.rules.took(shape, node)
+        return allocation
 
     def note_cost(self, shape: Shape, cost: float) -> None:
         """A task that might have waited was given a place at this cost."""
@@ -234,44 +250,149 @@ class Ledger:
         self.view.usual_cost[shape.index] = usual + NEW_COST_COUNTS * (cost - usual)
 
     def undo(self, record: TaskRecord) -> NodeState | None:
-        """Give back what `commit` took; the node, if it is still there."""
-        node = record.home
-        if node is not None:
-            shape = record.shape
-            if record.devices:
-                node.devices = return_devices(node.devices, record.devices)
-                node.give_back(record.name, shape.cpu, record.guaranteed, shape.memory)
-                self.index.take_counted(node, shape, -1)
-                self.index.place(node)
-            else:
-                self.index.give_back(node, record.name, shape, record.guaranteed)
-            if self.rules.active:
-                self.rules.left(shape, node, record.leaving)
-            if node.over and not node.tasks:
-                node.over = False
-        record.node = ""
-        record.home = None
-        record.leaving = False
-        record.devices = ()
-        record.guaranteed = 0
-        record.outlook = None
-        record.cost = None
+        """Give back what `commit` took; the node, if something was."""
+        has = record.allocation
+        record.allocation = None
+        if has is None or not has.taken:
+            return None
+        shape, node = record.shape, has.node
+        if has.devices or has.memory >= 0:
+            if has.devices:
+                node.devices = return_devices(node.devices, use_of(node.cls, has.devices))
+            node.give_back(record.name, shape.cpu, has.guaranteed, has.memory_of(shape))
+            self.index.take_counted(node, shape, -1)
+            self.index.place(node)
+        else:
+            self.index.give_back(node, record.name, shape, has.guaranteed)
+        if self.rules.active:
+            self.rules.left(shape, node, has.leaving)
+        if node.over and not node.tasks:
+            node.over = False
         return node
 
-    def found(self, record: TaskRecord, node: NodeState) -> None:
+    def found(self, record: TaskRecord, node: NodeState, variant: str = "", devices: DeviceUse = ()) -> Allocation:
         """It is there, whether or not there was room. `undo` is the inverse of this too."""
         shape, site = record.shape, node.site
         assert site is not None
         node.over = True
         usable = fit.usable_variants(shape, node.cls) or shape.variants
-        self.commit(record, node, self.outlooks.of_variant(shape, usable[0], site), None)
+        build = next((each for each in shape.variants if each.name == variant), usable[0])
+        return self.commit(record, node, self.outlooks.of_variant(shape, build, site), None, devices)
 
-    def leaving(self, record: TaskRecord) -> None:
+    def change_task(self, record: TaskRecord, task: Task, shape: Shape) -> None:
+        """It has other needs. Only for a task that has nothing of a node."""
+        record.shape.live -= 1
+        shape.live += 1
+        record.task, record.shape = task, shape
+        record.order = (-task.priority, record.order[1])
+
+    def retake(self, record: TaskRecord, task: Task, shape: Shape) -> Allocation:
+        """A task that is on a node has other needs, whether or not there is room. `undo` gives back those."""
+        had, before = record.holding, record.shape
+        held = [had] if had.target is None else [had.target, had]
+        for each in held:
+            record.allocation = each
+            self.undo(record)
+        self.change_task(record, task, shape)
+        again = [self._retaken(record, each, before) for each in held]
+        if len(again) > 1:
+            again[1].target = again[0]
+        return again[-1]
+
+    def _retaken(self, record: TaskRecord, had: Allocation, before: Shape) -> Allocation:
+        node, shape = had.node, record.shape
+        wanted = before.devices.get(had.outlook.variant.name)
+        node.over = True
+        site, build = node.site, _build(shape, had.outlook.variant.name)
+        assert site is not None
+        same = had.devices and wanted == shape.devices[build.name]
+        devices = use_of(node.cls, had.devices) if same else ()
+        has = self.commit(record, node, self.outlooks.of_variant(shape, build, site), had.cost, devices)
+        has.started, has.number, has.progress = had.started, had.number, had.progress
+        if had.resizing is not None:  # it will still be reported, and changes nothing any more
+            room = (has.guaranteed, shape.memory)
+            has.resizing = (room, room)
+        if had.leaving:
+            self.leaving(record, has)
+        return has
+
+    # -- while it runs -----------------------------------------------------------------------------------------------
+
+    def take_target(self, record: TaskRecord, node: NodeState, outlook: Outlook) -> Allocation:
+        """Take what the task needs on the node it is to move to. `drop_target` is the inverse."""
+        has = record.holding
+        target = self.commit(record, node, outlook, None)
+        record.allocation = has
+        has.target = target
+        return target
+
+    def drop_target(self, record: TaskRecord) -> NodeState:
+        """It does not move after all."""
+        has = record.holding
+        assert has.target is not None
+        node = has.target.node
+        record.allocation = has.target
+        self.undo(record)
+        record.allocation = has
+        has.target = None
+        return node
+
+    def arrive(self, record: TaskRecord) -> Allocation:
+        """It has moved: give back what it had before."""
+        had = record.holding
+        has = had.target
+        assert has is not None
+        self.undo(record)
+        record.allocation = has
+        has.started, has.progress = had.started, had.progress
+        if had.leaving:
+            self.leaving(record, has)
+        return has
+
+    def set_room(self, has: Allocation, shape: Shape, guaranteed: int, memory: int) -> None:
+        """So many millicores and bytes are kept for it from now on."""
+        node = has.node
+        node.allocated += guaranteed - has.guaranteed
+        node.memory += memory - has.memory_of(shape)
+        as_wanted = (guaranteed, memory) == (fit.guaranteed(shape, self.terms), shape.memory)
+        has.guaranteed, has.memory = guaranteed, -1 if as_wanted else memory
+        self.index.place(node)
+
+    def set_frequency(self, node: NodeState, frequency: int) -> None:
+        node.frequency = frequency
+        self.index.place(node)
+
+    def fits_without(self, record: TaskRecord, node: NodeState, others: list[TaskRecord]) -> bool:
+        """Whether it would have room on a node that these have left; rules and the cluster's watts as they are."""
+        devices, resources = node.devices, node.resources
+        for other in others:
+            devices = (
+                return_devices(devices, use_of(node.cls, other.holding.devices)) if other.holding.devices else devices
+            )
+            resources = use_after(node.cls, resources, other.shape.resources, -1)
+        site = Site(
+            -1,
+            node.cls,
+            node.demand - sum(each.shape.cpu for each in others),
+            node.allocated - sum(each.holding.guaranteed for each in others),
+            node.memory - sum(each.holding.memory_of(each.shape) for each in others),
+            devices,
+            node.mode,
+            self.index.roll,
+            resources,
+            node.frequency,
+        )
+        shape = record.shape
+        if self.rules.active and self.view.refusal(shape, node) is not None:
+            return False
+        usable = fit.usable_variants(shape, node.cls)
+        return any(fit.room(shape, variant, site, self.terms) is None for variant in usable)
+
+    def leaving(self, record: TaskRecord, allocation: Allocation) -> None:
         """It is being removed: it counts less."""
-        assert record.home is not None
-        record.leaving = True
+        allocation.leaving = True
         if self.rules.active:
-            self.rules.leaves(record.shape, record.home)
+            self.rules.leaves(record.shape, allocation.node)
 
     def change_node(self, state: NodeState, node: Node, machine: Machine) -> None:
         """The node is another one now; what runs there stays, even if there is less than it takes."""
@@ -284,9 +405,10 @@ class Ledger:
         if cls.devices != old.devices:
             state.devices = tuple((0,) * count for _, count in cls.devices)
             for record in records:
-                if record.devices:
-                    record.devices = _devices_there(record.devices, old, cls)
-                    state.devices = return_devices(state.devices, _negative(record.devices))
+                has = record.at(state)
+                has.devices = _still_there(has.devices, cls)
+                if has.devices:
+                    state.devices = return_devices(state.devices, _negative(use_of(cls, has.devices)))
         state.resources = (0,) * len(cls.resources)
         for record in records:
             state.resources = use_after(cls, state.resources, record.shape.resources, 1)
@@ -294,23 +416,17 @@ class Ledger:
 
     def hand_over(self, record: TaskRecord, successor: TaskRecord) -> None:
         """The same share, in other hands: nothing is given back or taken."""
-        node = record.home
-        assert node is not None
-        if record.leaving:
-            record.leaving = False
+        had, has = record.holding, successor.holding
+        node = had.node
+        if had.leaving:
             self.rules.left(record.shape, node, True)
             self.rules.took(record.shape, node)
         node.tasks.remove(record.name)
         node.tasks.add(successor.name)
-        successor.home = node
-        successor.guaranteed = record.guaranteed
-        successor.devices = record.devices
-        record.node = ""
-        record.home = None
-        record.devices = ()
-        record.guaranteed = 0
-        record.outlook = None
-        record.cost = None
+        has.taken = True
+        has.guaranteed, has.memory = had.guaranteed, had.memory
+        has.devices = had.devices
+        record.allocation = None
 
     def set_mode(self, node: NodeState, mode: Mode) -> None:
         node.mode = mode
@@ -364,10 +480,15 @@ class Ledger:
             del self.ended[next(iter(self.ended))]
 
 
-def _devices_there(taken: DeviceUse, old: NodeClass, new: NodeClass) -> DeviceUse:
+def _build(shape: Shape, name: str) -> Variant:
+    """The build of that name; the first, if the function has it no more."""
+    return next((each for each in shape.variants if each.name == name), shape.variants[0])
+
+
+def _still_there(had: tuple[DeviceShare, ...], cls: NodeClass) -> tuple[DeviceShare, ...]:
     """What a task has of the devices of a node that has others now: those it had, as far as they are still there."""
-    had = {kind: grant for (kind, _), grant in zip(old.devices, taken, strict=True)}
-    return tuple((*had.get(kind, ())[:count], *(0,) * (count - len(had.get(kind, ())))) for kind, count in new.devices)
+    counts = dict(cls.devices)
+    return tuple([each for each in had if each.position < counts.get(each.kind, 0)])
 
 
 def _negative(use: DeviceUse) -> DeviceUse:

@@ -4,7 +4,7 @@ Tasks of one shape stand in one lane: if the first does not fit, none of them do
 per lane, not once per task. A blocked lane is left alone until something is freed that its tasks fit on.
 """
 
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import Final
 
 from wattloom.cluster.reasons import Reason
@@ -69,6 +69,10 @@ class Lane:
         return None
 
 
+def _place_in_line(entry: Entry) -> tuple[int, int]:
+    return entry[0], entry[1]
+
+
 def _stands(entry: Entry) -> bool:
     """Whether the entry is the task's present place in the queue."""
     record = entry[3]
@@ -111,6 +115,12 @@ class Queue:
             if head is not None:
                 self._list(lane, head.order)
         return None
+
+    def standing(self, most: int) -> list[TaskRecord]:
+        """The first so many tasks of all lanes that may be asked, in order."""
+        open_lanes = [lane for lane in self.lanes.values() if lane.blocked_by is None]
+        entries = [entry for lane in open_lanes for entry in lane.entries if _stands(entry)]
+        return [entry[3] for entry in nsmallest(most, entries, key=_place_in_line)]
 
     def _list(self, lane: Lane, order: Order) -> None:
         """One valid entry per lane: the earliest; older ones are void."""

@@ -1,38 +1,67 @@
-"""What the engine knows of each task, and what it remembers of those that ended.
+"""What the engine knows of each task, and the stages of its life.
 
-Owns the stages of a task's life, the record that goes through them, and the share on which several may follow each
-other.
+Owns the record of a task, and the one table of legal changes from stage to stage, checked where a stage changes. What a
+task has of a node is its `allocation`.
 """
 
 from enum import IntEnum
 from typing import Final
 
-from wattloom.cluster.node_class import DeviceUse
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import NodeState
+from wattloom.errors import InvariantBroken
 from wattloom.policies.view import Ask
-from wattloom.prediction.outlook import Outlook
+from wattloom.scheduling.allocation import Allocation
 from wattloom.workload.shape import Shape
 from wattloom.workload.task import Task
 
 
 class Stage(IntEnum):
-    """Where a task is. An ended task has no record any more, only an outcome."""
+    """Where a task is."""
 
-    HELD_BACK = 0
+    NEW = 0
+    """Accepted, and nothing more."""
+    HELD_BACK = 1
     """Waits for tasks it comes after."""
-    QUEUED = 1
-    BACKING_OFF = 2
-    ASSIGNED = 3
+    QUEUED = 2
+    BACKING_OFF = 3
+    ASSIGNED = 4
     """Has a node that is waking up."""
-    PLACED = 4
-    BEHIND = 5
+    PLACED = 5
+    BEHIND = 6
     """Will run on a share that another task of its shape still has."""
-    RUNNING = 6
-    CANCELLING = 7
+    RUNNING = 7
+    EVICTING = 8
+    """Asked to make room: it goes back to the queue."""
+    CANCELLING = 9
+    ENDED = 10
+    """Nothing is known of it from now on but its outcome."""
 
 
-ON_A_NODE: Final = (Stage.ASSIGNED, Stage.PLACED, Stage.BEHIND, Stage.RUNNING, Stage.CANCELLING)
+ON_A_NODE: Final = (
+    Stage.ASSIGNED, Stage.PLACED, Stage.BEHIND, Stage.RUNNING, Stage.EVICTING, Stage.CANCELLING,
+)  # fmt: skip
+
+FOUND: Final = (Stage.PLACED, Stage.RUNNING)
+"""A task may be found on a node, with or without the news that it began, from wherever it waits."""
+
+CHANGES: Final[dict[Stage, tuple[Stage, ...]]] = {
+    Stage.NEW: (Stage.HELD_BACK, Stage.QUEUED, Stage.BEHIND, *FOUND, Stage.ENDED),
+    Stage.HELD_BACK: (Stage.QUEUED, *FOUND, Stage.ENDED),
+    Stage.QUEUED: (Stage.QUEUED, Stage.BACKING_OFF, Stage.ASSIGNED, Stage.BEHIND, *FOUND, Stage.ENDED),
+    Stage.BACKING_OFF: (Stage.QUEUED, *FOUND, Stage.ENDED),
+    Stage.ASSIGNED: (Stage.QUEUED, Stage.BACKING_OFF, *FOUND, Stage.ENDED),
+    Stage.PLACED: (Stage.QUEUED, Stage.BACKING_OFF, *FOUND, Stage.EVICTING, Stage.CANCELLING, Stage.ENDED),
+    Stage.BEHIND: (Stage.QUEUED, Stage.BACKING_OFF, *FOUND, Stage.CANCELLING, Stage.ENDED),
+    Stage.RUNNING: (Stage.QUEUED, Stage.EVICTING, Stage.CANCELLING, Stage.ENDED),
+    Stage.EVICTING: (Stage.QUEUED, Stage.BACKING_OFF, Stage.PLACED, Stage.RUNNING, Stage.CANCELLING, Stage.ENDED),
+    Stage.CANCELLING: (Stage.PLACED, Stage.BEHIND, Stage.RUNNING, Stage.ENDED),
+    Stage.ENDED: (),
+}
+"""Where a task may go from each stage. Nothing else happens, or it is a defect."""
+
+ALLOWED: Final = tuple([sum(1 << int(stage) for stage in CHANGES[each]) for each in Stage])
+"""The same as bits, by stage."""
 
 NOBODY: Final[set[str]] = set()
 """The tasks that a task with none to wait for waits for. Shared: never added to."""
@@ -46,25 +75,18 @@ class TaskRecord(Ask):
 
     __slots__ = (
         "after",
+        "allocation",
         "ask_at",
         "by_choice",
-        "cost",
-        "devices",
+        "checkpoint",
         "epoch",
         "failures",
-        "guaranteed",
-        "home",
-        "lease",
-        "leaving",
         "losses",
         "name",
-        "node",
         "order",
-        "outlook",
         "reason",
         "refusals",
         "stage",
-        "started",
         "waiting_since",
     )  # fmt: skip
 
@@ -72,7 +94,10 @@ class TaskRecord(Ask):
         super().__init__(task, shape, time, 0)
         self.name: Final[str] = task.id
         self.order: Order = (-task.priority, arrival)
-        self.stage: Stage = Stage.HELD_BACK
+        self.stage: Stage = Stage.NEW
+        """For looking: `enter` changes it."""
+        self.allocation: Allocation | None = None
+        """What it has, or will have, of a node; None: it has no place."""
         self.epoch: int = 0
         """Goes up each time it is queued: old places in the queue are void."""
         self.after: set[str] = NOBODY
@@ -81,45 +106,40 @@ class TaskRecord(Ask):
         self.losses: int = 0
         self.refusals: int = 0
         """Starts refused in a row."""
-        self.started: bool = False
-        """Whether this attempt was reported as started."""
         self.ask_at: float = 0.0
         """When a timer will have it asked again; past: none will."""
         self.by_choice: bool = False
         """Whether the policy, when last asked, chose to wait until some time."""
+        self.checkpoint: tuple[str, int] | None = None
+        """Name and bytes of the last one that was reported, in whichever attempt."""
         self.waiting_since: float = time
         self.reason: Reason | None = None
         """Why it waits, as its owner was told."""
-        self.node: str = ""
-        self.home: NodeState | None = None
-        """The node's state, as long as it is on one."""
-        self.leaving: bool = False
-        """Whether it is being removed from its node."""
-        self.lease: Lease | None = None
-        """The share it has, or will have, if others may follow on it."""
-        self.guaranteed: int = 0
-        self.devices: DeviceUse = ()
-        self.outlook: Outlook | None = None
-        self.cost: float | None = None
-        """In the policy's own measure; None: unknown."""
+
+    def enter(self, stage: Stage) -> None:
+        """Go on to another stage: the only place where one changes."""
+        if not ALLOWED[self.stage] >> stage & 1:
+            raise InvariantBroken(f"{self.name} cannot go from {self.stage.name} to {stage.name}")
+        self.stage = stage
 
     @property
     def on_a_node(self) -> bool:
         return self.stage >= Stage.ASSIGNED
 
+    @property
+    def node(self) -> str:
+        """The name of the node it is on; empty: it has no place."""
+        allocation = self.allocation
+        return "" if allocation is None else allocation.node.name
 
-class Lease:
-    """A share of a node, taken once, on which tasks of one shape follow each other."""
+    def at(self, node: NodeState) -> Allocation:
+        """What it has of this node, which may be the one that it moves to. Only for a node that it is on."""
+        has = self.holding
+        return has if has.node is node or has.target is None else has.target
 
-    __slots__ = ("behind", "cost", "holder", "node", "outlook", "shape", "until")
-
-    def __init__(self, holder: TaskRecord, node: NodeState, outlook: Outlook, until: float) -> None:
-        self.holder: TaskRecord = holder
-        self.node: Final = node
-        self.outlook: Final = outlook
-        self.cost: Final = holder.cost
-        self.shape: Final[Shape] = holder.shape
-        self.until: float = until
-        """Nobody is placed behind it from then on."""
-        self.behind: dict[str, TaskRecord] = {}
-        """In the order in which they will run."""
+    @property
+    def holding(self) -> Allocation:
+        """Its allocation. Only for a task that has one."""
+        allocation = self.allocation
+        assert allocation is not None
+        return allocation

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.split import EnergySplit
+from wattloom.machines.profile import MachineProfile
 from wattloom.simulation.published import HeldAgainst, Published, held_against
 from wattloom.simulation.result import Quantiles, Result, TaskCounts, with_devices
 from wattloom.units import JOULES_PER_WATT_HOUR, Joules
@@ -47,6 +47,14 @@ class Row(msgspec.Struct, frozen=True):
         return fmean(run.makespan_s for run in self.runs)
 
     @property
+    def peak_w(self) -> float:
+        return fmean(run.peak_w for run in self.runs)
+
+    @property
+    def energy_delay_js(self) -> float:
+        return fmean(run.energy_delay_js for run in self.runs)
+
+    @property
     def energy_wh_spread(self) -> float:
         """One standard deviation over the seeds; 0 with one seed."""
         return _spread([run.energy.total / JOULES_PER_WATT_HOUR for run in self.runs])
@@ -54,6 +62,10 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def makespan_s_spread(self) -> float:
         return _spread([run.makespan_s for run in self.runs])
+
+    @property
+    def energy_delay_js_spread(self) -> float:
+        return _spread([run.energy_delay_js for run in self.runs])
 
     @property
     def finished(self) -> int:
@@ -89,6 +101,8 @@ class Row(msgspec.Struct, frozen=True):
             "policy": self.policy,
             "makespan_s": self.makespan_s,
             "energy_wh": with_devices(self.energy.watt_hours(), self.runs[0].devices),
+            "peak_w": self.peak_w,
+            "energy_delay_js": self.energy_delay_js,
             "tasks": {name: _mean_count(self.runs, name) for name in TaskCounts.__struct_fields__},
             "wait_s": msgspec.to_builtins(self.wait_s),
             "slowdown": msgspec.to_builtins(self.slowdown),
@@ -201,10 +215,11 @@ class Comparison(msgspec.Struct, frozen=True):
 
     def _range(self, against: Row) -> str:
         if len(self.seeds) == 1:
-            return ""
+            return ", with one seed, so its spread is not known"
         savings = self.savings_by_seed(self.best, against)
         least, most = f"{min(savings):.1%}", f"{max(savings):.1%}"
-        return f", {least if least == most else f'{least} to {most}'} over {len(savings)} seeds"
+        over = f"over {len(savings)} seeds, ± {_spread(savings):.1%} (one standard deviation)"
+        return f", {least if least == most else f'{least} to {most}'} {over}"
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` prints it."""

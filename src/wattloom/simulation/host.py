@@ -8,7 +8,7 @@ task.
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from wattloom.cluster.machine import Machine
+from wattloom.machines.machine import Machine
 
 AWAKE: Final = 0
 WAKING: Final = 1
@@ -37,13 +37,15 @@ class Host:
     """A node with its tasks, its clock and its meter."""
 
     __slots__ = (
-        "_heap", "_threads", "active_j", "busy_core_s", "clock", "demand", "idle_j", "machine", "mode", "name",
-        "running", "sleep_j", "speed", "time", "version", "wake_j", "warm", "watts",
+        "_heap", "_nominal", "_threads", "active_j", "busy_core_s", "clock", "demand", "idle_j", "machine", "mode",
+        "name", "prepared", "running", "sleep_j", "speed", "time", "version", "wake_j", "warm", "watts",
     )  # fmt: skip
 
     def __init__(self, name: str, machine: Machine, asleep: bool, time: float) -> None:
         self.name: Final = name
-        self.machine: Final = machine
+        self._nominal: Final = machine
+        self.machine: Machine = machine
+        """At the frequency that it runs at."""
         self._threads: Final = machine.profile.threads * 1000
         self.mode: int = ASLEEP if asleep else AWAKE
         self.time: float = time
@@ -58,6 +60,8 @@ class Host:
         self._heap: list[tuple[float, int, str]] = []
         self.warm: dict[str, list[float]] = {}
         """By function: until when each idle instance is kept."""
+        self.prepared: dict[tuple[str, str], int] = {}
+        """By function and build: instances that were asked for, and are kept until somebody uses or unloads them."""
         self.active_j: float = 0.0
         self.idle_j: float = 0.0
         self.sleep_j: float = 0.0
@@ -120,10 +124,16 @@ class Host:
         self.speed, self.watts = self.machine.load(demand)
         return self.speed != speed
 
+    def set_frequency(self, frequency: int) -> bool:
+        """Run at so many thousandths of its frequency; True if that changes the tasks' speed."""
+        self.machine = self._nominal if frequency == 1000 else self._nominal.at(frequency)
+        return self.set_demand(self.demand)
+
     def fall_asleep(self) -> None:
         self.mode = ASLEEP
         self.watts = self.machine.sleep_w
         self.warm = {}
+        self.prepared = {}
 
     def begin_waking(self) -> float:
         """Start to wake; how long it takes."""
@@ -155,6 +165,13 @@ class Host:
             if kept.pop() >= time:
                 return True
         return False
+
+    def take_prepared(self, function: str, variant: str) -> bool:
+        """Use or unload an instance that was prepared, if there is one."""
+        count = self.prepared.get((function, variant), 0)
+        if count:
+            self.prepared[function, variant] = count - 1
+        return count > 0
 
     def keep_warm(self, function: str, until: float) -> None:
         self.warm.setdefault(function, []).append(until)

@@ -1,6 +1,6 @@
 """The file that a simulated run is logged to.
 
-Owns how it is opened and whose fault it is when it cannot be written. What stands in it is `scheduling.log`'s.
+Owns how it is opened and whose fault it is when it cannot be written. What stands in it is `history.log`'s.
 """
 
 from contextlib import ExitStack
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wattloom.errors import InputError
-from wattloom.scheduling.log import Header, LogWriter
+from wattloom.history.log import Header, LogWriter
 
 
 class _LogFile(FileIO):

@@ -1,4 +1,4 @@
-"""The simulation's loop: virtual time, events to the engine, instructions to the hosts.
+"""The simulation's loop: virtual time, events to the engine's driver, instructions to the hosts.
 
 Owns the order of things in virtual time: (time, kind, sequence), so ties are stable and the same trial with the same
 policy gives the same run, bit for bit.
@@ -8,18 +8,36 @@ import gc
 from collections import Counter
 from collections.abc import Callable
 from heapq import heappop
-from typing import Final
+from typing import Final, assert_never
 
 from wattloom.cluster.fit import tdp_doubts
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
 from wattloom.cluster.reasons import Reason
+from wattloom.driving.driver import Driver
 from wattloom.errors import PolicyError
+from wattloom.history.log import Digest, LogWriter
+from wattloom.history.waiting import reason_now
+from wattloom.machines.machine import Machine
 from wattloom.policies.protocol import Policy
+from wattloom.prediction.guard import problems_of
+from wattloom.prediction.protocol import Predictor
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
-from wattloom.scheduling.instructions import AnyInstruction, Conclude, Evict, Place, Sleep, Wait, Wake
-from wattloom.scheduling.log import Digest, LogWriter
+from wattloom.scheduling.instructions import (
+    ALL_MOVES,
+    AnyInstruction,
+    Conclude,
+    Evict,
+    Migrate,
+    Place,
+    Prepare,
+    Release,
+    Resize,
+    SetFrequency,
+    Sleep,
+    Wait,
+    Wake,
+)
 from wattloom.scheduling.state import TaskRecord
 from wattloom.simulation.host import AWAKE, Host, Running
 from wattloom.simulation.physics import (
@@ -28,6 +46,8 @@ from wattloom.simulation.physics import (
     EVICTED,
     HAPPENS,
     MEASURED,
+    MIGRATED,
+    PREPARED,
     WAKES,
     Due,
     Physics,
@@ -48,6 +68,8 @@ from wattloom.simulation.trial import Arrival, ColdStart, Happening, Trial
 from wattloom.units import Joules
 
 PROGRESS_EVERY: Final = 1024
+MIGRATION_BYTES_PER_S: Final = 1.25e9
+"""A task's memory goes from node to node over 10 Gbit/s, while it goes on where it is."""
 
 
 class Simulation:
@@ -59,11 +81,12 @@ class Simulation:
         policy: Policy,
         log: LogWriter | None = None,
         progress: Callable[[int, int], None] | None = None,
+        predictor: Predictor | None = None,
     ) -> None:
         self.trial: Final = trial
         self.policy: Final = policy
-        self.engine: Final = Engine(policy)
-        self._log: Final = log
+        self.engine: Final = Engine(policy, predictor=predictor, moves=ALL_MOVES)
+        self.driver: Final = Driver(self.engine, self._carry_out, log)
         self._progress: Final = progress
         self._machines: Final = {profile.name: Machine(profile) for profile in trial.machines}
         self._seconds: Final = trial.seconds
@@ -113,10 +136,10 @@ class Simulation:
             arrival: Arrival | None = arrivals[position] if position < total else None
             time = next_due[0] if next_due is not None else float("inf")
             if tick is not None and tick < time and (arrival is None or tick < arrival.time):
-                self._tell(ev.Tick(tick))
+                self.driver.tell(ev.Tick(tick))
             elif arrival is not None and (next_due is None or _comes_first(arrival.time, next_due)):
                 self._position = position + 1
-                self._tell(ev.TaskSubmitted(arrival.time, arrival.task))
+                self.driver.tell(ev.TaskSubmitted(arrival.time, arrival.task))
             else:
                 heappop(due)
                 assert next_due is not None
@@ -130,11 +153,11 @@ class Simulation:
     def _set_up(self) -> None:
         trial = self.trial
         for profile in trial.machines:
-            self._tell(ev.MachineDefined(0.0, profile))
+            self.driver.tell(ev.MachineDefined(0.0, profile))
         for function in trial.functions:
-            self._tell(ev.FunctionDefined(0.0, function))
+            self.driver.tell(ev.FunctionDefined(0.0, function))
         if trial.power_cap_w is not None:
-            self._tell(ev.CapChanged(0.0, trial.power_cap_w))
+            self.driver.tell(ev.CapChanged(0.0, trial.power_cap_w))
         for node in trial.nodes:
             self._join(node, 0.0)
         for number, happening in enumerate(trial.happenings):
@@ -171,11 +194,15 @@ class Simulation:
             host = self.physics.still(what, version)
             if host is not None:
                 self.physics.awake(host, time)
-                self._tell(ev.NodeAwake(time, what))
+                self.driver.tell(ev.NodeAwake(time, what))
         elif kind == EVICTED:
             self._evicted(what, version, time)
         elif kind == MEASURED:
             self._measure(time)
+        elif kind == MIGRATED:
+            self._migrated(what, version, time)
+        elif kind == PREPARED:
+            self._prepared(what, time)
         else:
             self._befall(self.trial.happenings[version])
 
@@ -185,41 +212,77 @@ class Simulation:
                 self._join(happening.node, happening.time)
         elif isinstance(happening, ev.NodeLost):
             if self.physics.lose(happening.node, happening.time):
-                self._tell(happening)
+                self.driver.tell(happening)
         elif isinstance(happening, ev.CancelRequested):
             if happening.task in self.engine.ledger.tasks:
-                self._tell(happening)
+                self.driver.tell(happening)
         else:
-            self._tell(happening)
+            self.driver.tell(happening)
 
     def _join(self, node: Node, time: float) -> None:
         self.physics.join(node.name, self._machines[node.machine], node.asleep, time)
-        self._tell(ev.NodeJoined(time, node))
+        self.driver.tell(ev.NodeJoined(time, node))
 
     # -- the engine --------------------------------------------------------------------------------------------------
 
-    def _tell(self, event: ev.AnyEvent) -> None:
-        instructions = self.engine.handle(event)
-        if self._log is not None:
-            self._log.write(event, instructions)
+    def _carry_out(self, instructions: list[AnyInstruction], time: float) -> None:
         for instruction in instructions:
-            self._carry_out(instruction, event.time)
+            if isinstance(instruction, Place):
+                self._start(instruction, time)
+            elif isinstance(instruction, Wait):
+                if instruction.reason == Reason.POLICY_FAILED:
+                    raise PolicyError(self.policy.name, f"failed on task {instruction.task}: {instruction.message}")
+            elif isinstance(instruction, Conclude):
+                self._ended_otherwise += 1
+                self._last_end = time
+            elif isinstance(instruction, Wake):
+                self.physics.wake(self.physics.hosts[instruction.node], time)
+            elif isinstance(instruction, Sleep):
+                self.physics.sleep(self.physics.hosts[instruction.node], time)
+            elif isinstance(instruction, Evict):
+                self.physics.at(time, EVICTED, instruction.task, instruction.attempt)
+            else:
+                self._move(instruction, time)
 
-    def _carry_out(self, instruction: AnyInstruction, time: float) -> None:
-        if isinstance(instruction, Place):
-            self._start(instruction, time)
-        elif isinstance(instruction, Wait):
-            if instruction.reason == Reason.POLICY_FAILED:
-                raise PolicyError(self.policy.name, f"failed on task {instruction.task}: {instruction.message}")
-        elif isinstance(instruction, Conclude):
-            self._ended_otherwise += 1
-            self._last_end = time
-        elif isinstance(instruction, Wake):
-            self.physics.wake(self.physics.hosts[instruction.node], time)
-        elif isinstance(instruction, Sleep):
-            self.physics.sleep(self.physics.hosts[instruction.node], time)
-        elif isinstance(instruction, Evict):
-            self.physics.at(time, EVICTED, instruction.task, instruction.attempt)
+    # -- what a policy changes of what runs --------------------------------------------------------------------------
+
+    def _move(self, move: Migrate | Resize | SetFrequency | Prepare | Release, time: float) -> None:
+        if isinstance(move, Migrate):
+            memory = self.engine.ledger.tasks[move.task].shape.memory
+            self.physics.at(time + memory / MIGRATION_BYTES_PER_S, MIGRATED, move.task, move.attempt)
+        elif isinstance(move, Resize):  # what is kept for a task makes it no faster
+            self.driver.tell(ev.TaskResized(time, move.task, move.attempt))
+        elif isinstance(move, SetFrequency):
+            self.physics.set_frequency(self.physics.hosts[move.node], round(move.share * 1000), time)
+            self.driver.tell(ev.FrequencyChanged(time, move.node, move.share))
+        elif isinstance(move, Prepare):
+            cold = self._cold_starts.get(move.function)
+            seconds = cold.seconds if cold is not None else 0.0
+            self.physics.at(time + seconds, PREPARED, f"{move.node}\n{move.function}\n{move.variant}", 0)
+        elif isinstance(move, Release):
+            if self.physics.hosts[move.node].take_prepared(move.function, move.variant):
+                self.driver.tell(ev.InstanceGone(time, move.node, move.function, move.variant))
+        else:
+            assert_never(move)
+
+    def _migrated(self, task: str, attempt: int, time: float) -> None:
+        record = self.engine.ledger.tasks.get(task)
+        has = record.allocation if record is not None else None
+        if record is None or has is None or has.target is None or has.attempt != attempt:
+            return
+        target = has.target
+        hosts, arrival = self.physics.hosts, self._arrival_of[task]
+        host, to = hosts[has.node.name], hosts[target.node.name]
+        work = self._seconds[arrival.task.function, target.outlook.variant.name, to.machine.name] * arrival.factor
+        self.physics.move(host, to, task, time, work)
+        self.driver.tell(ev.TaskMigrated(time, task, attempt, to.name))
+
+    def _prepared(self, what: str, time: float) -> None:
+        node, function, variant = what.split("\n")
+        if (node, function, variant) in self.engine.ledger.view.instances.coming:
+            kept = self.physics.hosts[node].prepared
+            kept[function, variant] = kept.get((function, variant), 0) + 1
+            self.driver.tell(ev.InstanceReady(time, node, function, variant))
 
     # -- tasks -------------------------------------------------------------------------------------------------------
 
@@ -235,7 +298,9 @@ class Simulation:
         work = self._seconds[function, place.variant, host.machine.name] * arrival.factor
         extra = 0.0
         cold: ColdStart | None = self._cold_starts.get(function) if self._cold_starts else None
-        if cold is not None and not host.take_warm(function, time):
+        if host.prepared and host.take_prepared(function, place.variant):
+            self.driver.tell(ev.InstanceGone(time, place.node, function, place.variant))
+        elif cold is not None and not host.take_warm(function, time):
             extra = cold.seconds
         physics.change(host, time)
         physics.start(host, task, place.attempt, function, record.shape.cpu, work, extra)
@@ -243,7 +308,7 @@ class Simulation:
         if task not in self._started:
             self._started[task] = time
             self._waits.append(time - arrival.time)
-        self._tell(ev.TaskStarted(time, task, place.attempt))
+        self.driver.tell(ev.TaskStarted(time, task, place.attempt))
 
     def _end(self, host: Host, time: float) -> None:
         running = self.physics.end_first(host, time)
@@ -259,15 +324,15 @@ class Simulation:
             else:
                 self._late += 1
         self._slowdowns.append((time - arrival.time) / shortest if shortest > 0.0 else 1.0)
-        self._tell(ev.TaskFinished(time, running.task, running.attempt, running.work))
+        self.driver.tell(ev.TaskFinished(time, running.task, running.attempt, running.work))
 
     def _evicted(self, task: str, attempt: int, time: float) -> None:
         for_task = self.engine.ledger.tasks.get(task)
-        if for_task is None or for_task.attempt != attempt:
-            return
+        if for_task is None or for_task.attempt != attempt or for_task.allocation is None:
+            return  # it has ended, or its node was lost meanwhile
         host = self.physics.hosts[for_task.node]
         self._keep_warm(host, self.physics.stop(host, task, time), time)
-        self._tell(ev.TaskFailed(time, task, attempt, "evicted"))
+        self.driver.tell(ev.TaskFailed(time, task, attempt, "evicted"))
 
     def _keep_warm(self, host: Host, running: Running, time: float) -> None:
         cold = self._cold_starts.get(running.function) if self._cold_starts else None
@@ -286,7 +351,7 @@ class Simulation:
             share = active / host.demand if host.demand else 0.0
             tasks = {running.task: running.cpu * share for running in host.running.values()}
             self._readings += 1
-            self._tell(ev.ReadingArrived(time, name, host.watts, tasks))
+            self.driver.tell(ev.ReadingArrived(time, name, host.watts, tasks))
         interval = self.policy.reading_interval_s
         assert interval is not None
         if self._more_to_come():  # else readings alone would keep a run with a task that never fits going for ever
@@ -323,23 +388,23 @@ class Simulation:
             waits=self._waits,
             power=power.series(counted),
             deadlines=Deadlines(self._in_time, self._late),
-            warnings=[*unknown_power(unmetered), *uncounted(devices), *self._unbounded(), *left_waiting(reasons)],
+            warnings=[*unknown_power(unmetered), *uncounted(devices), *self._doubts(), *left_waiting(reasons)],
             knows_energy=not unmetered,
             devices=devices,
+            peak_w=power.peak,
             assumptions=list(self.trial.assumptions),
         )
 
-    def _unbounded(self) -> list[str]:
-        """Where the policy cannot do what it says, or leaves cores empty by an estimate."""
+    def _doubts(self) -> list[str]:
+        """Where the policy cannot do what it says, or leaves cores empty by an estimate; a predictor that failed."""
+        failed = problems_of(self.engine.ledger.predictor)
         if not self.policy.terms.tdp:
-            return []
-        return tdp_doubts(self._machines[name] for name in sorted({node.machine for node in self.trial.nodes}))
+            return failed
+        machines = (self._machines[name] for name in sorted({node.machine for node in self.trial.nodes}))
+        return [*failed, *tdp_doubts(machines)]
 
     def _why_waiting(self, record: TaskRecord) -> str:
-        """Its own reason, or that of the first of its kind, which answers for all behind it."""
-        lane = self.engine.queue.lanes.get(record.shape.index)
-        blocked = lane.blocked_by if lane is not None else None
-        return str(record.reason or blocked or Reason.NO_ROOM)
+        return str(reason_now(self.engine, record, record.reason) or Reason.NO_ROOM)
 
     def _deciding(self) -> Joules:
         """The scheduler's own energy."""

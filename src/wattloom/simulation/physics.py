@@ -7,8 +7,8 @@ what starts where, and `run_placed` runs tasks whose places are given.
 from heapq import heappop, heappush
 from typing import Final
 
-from wattloom.cluster.machine import Machine
 from wattloom.energy.split import EnergySplit
+from wattloom.machines.machine import Machine
 from wattloom.simulation.host import Host, Running
 from wattloom.simulation.power_trace import PowerTrace
 from wattloom.units import Joules
@@ -20,6 +20,8 @@ WAKES: Final = 2
 EVICTED: Final = 3
 ARRIVES: Final = 4
 MEASURED: Final = 5
+MIGRATED: Final = 6
+PREPARED: Final = 7
 
 Due = tuple[float, int, int, str, int]
 """Time, kind, sequence, what, version."""
@@ -79,6 +81,14 @@ class Physics:
         self.change(host, time)
         return self._take_off(host, task, time)
 
+    def move(self, host: Host, to: Host, task: str, time: float, work: float) -> None:
+        """It goes on on another host, where the whole of it takes so many seconds alone: the same share is left."""
+        running = self.stop(host, task, time)
+        left = max(0.0, running.ends_at - host.clock) / running.work if running.work > 0.0 else 0.0
+        self.change(to, time)
+        self.start(to, task, running.attempt, running.function, running.cpu, work, (left - 1.0) * work)
+        self.changed(to, time)
+
     def _take_off(self, host: Host, task: str, time: float) -> Running:
         running = host.stop(task)
         self._announce(host)
@@ -131,6 +141,13 @@ class Physics:
     def awake(self, host: Host, time: float) -> None:
         self.change(host, time)
         host.awake()
+        self.changed(host, time)
+
+    def set_frequency(self, host: Host, frequency: int, time: float) -> None:
+        """In thousandths of what it runs at by itself. Only for one that is awake."""
+        self.change(host, time)
+        if host.set_frequency(frequency):
+            self._announce(host)
         self.changed(host, time)
 
     # -- power -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ MOST_STEPS: Final = 2048
 class PowerTrace:
     """Joules per step of virtual time."""
 
-    __slots__ = ("joules", "step_s", "until", "watts")
+    __slots__ = ("joules", "peak", "step_s", "until", "watts")
 
     def __init__(self) -> None:
         self.step_s: float = 0.0625
@@ -20,6 +20,8 @@ class PowerTrace:
         self.watts: float = 0.0
         self.until: float = 0.0
         """How far it is drawn."""
+        self.peak: float = 0.0
+        """The most watts that lasted for any time."""
 
     def change(self, time: float, watts: float) -> None:
         """From this moment the cluster draws so much."""
@@ -34,6 +36,8 @@ class PowerTrace:
         self.joules[-1] += joules
 
     def _draw_until(self, time: float) -> None:
+        if self.until < time and self.watts > self.peak:
+            self.peak = self.watts
         while self.until < time:
             while time > self.step_s * MOST_STEPS:
                 self._join()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.machine import Machine
+from wattloom.machines.profile import MachineProfile
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Place
 from wattloom.simulation.arrivals import SHORTEST_S
@@ -53,6 +53,8 @@ class Recorded:
         self._other_failures: int = 0
         self._fell_asleep: int = 0
         self._placed_by_others: int = 0
+        self._removed: int = 0
+        self._changed_tasks: set[str] = set()
 
     def event(self, event: ev.AnyEvent, time: float) -> None:
         """Take an event in that happened so many seconds after the first."""
@@ -71,6 +73,10 @@ class Recorded:
             self._other_failures += 1
         elif isinstance(event, ev.CancelRequested):
             self.happenings.append(ev.CancelRequested(time, event.task))
+        elif isinstance(event, ev.TaskChanged):
+            self._changed_task(event.task)
+        elif isinstance(event, ev.TaskRemoved):
+            self._removed += 1
         elif isinstance(event, ev.FunctionDefined):
             self.functions[event.function.name] = event.function
         elif isinstance(event, ev.CapChanged):
@@ -95,6 +101,14 @@ class Recorded:
             self.happenings.append(ev.NodeLost(time, event.node))
         elif isinstance(event, ev.NodeAsleep):
             self._fell_asleep += 1
+        elif isinstance(event, ev.TaskMigrated):
+            self._runs(event.task, self._ran[event.task][0], event.node)
+        elif isinstance(event, ev.SignalChanged):
+            begin = event.time - time
+            forecast = tuple((at - begin, value) for at, value in event.forecast)
+            self.happenings.append(ev.SignalChanged(time, event.name, event.value, forecast))
+        elif isinstance(event, ev.PlanChanged | ev.ModelChanged):
+            self.happenings.append(msgspec.structs.replace(event, time=time))
 
     def _joined(self, node: Node, time: float) -> None:
         self._is_of(node)
@@ -123,6 +137,11 @@ class Recorded:
         self._cpu[task.id] = millicores(requirements.cpu)
         if requirements.arch != function.arch:
             self._archs.setdefault(task.function, set()).add(requirements.arch)
+
+    def _changed_task(self, task: Task) -> None:
+        """What it draws from now on; another policy gets it as it was submitted."""
+        self._changed_tasks.add(task.id)
+        self._cpu[task.id] = millicores((task.requirements or self.functions[task.function].requirements).cpu)
 
     def _found(self, event: ev.TaskFound, time: float) -> None:
         """Somebody else had placed it; another policy has to place it itself."""
@@ -232,6 +251,12 @@ class Recorded:
         unseen = sum(task not in self._seconds for task in self.tasks)
         if unseen:
             notes.append(f"{_count(unseen, 'task')} without a recorded length: their function's usual one was taken")
+        if self._removed:
+            notes.append(f"{_count(self._removed, 'task')} taken away by others: here they run to their end")
+        if self._changed_tasks:
+            notes.append(
+                f"{_count(len(self._changed_tasks), 'task')} with other needs later: those of before were kept"
+            )
         if self._early:
             notes.append(f"{_count(self._early, 'node')} that joined before the first task: there from the first event")
         if self._placed_by_others:

@@ -9,24 +9,26 @@ under its own policy too: only simulations are compared. Times count from the lo
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from wattloom.cluster.machine import Machine
 from wattloom.cluster.node import Node
+from wattloom.history.log import Digest, Log
+from wattloom.history.replayer import Fold, Progress, predictor_of, tasks_in
+from wattloom.machines.machine import Machine
 from wattloom.policies.protocol import Policy
+from wattloom.prediction.protocol import Predictor
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Conclude, Place, Sleep, Wake
-from wattloom.scheduling.log import Digest, Log
-from wattloom.simulation.fold import Fold, Progress, tasks_in
 from wattloom.simulation.host import ASLEEP, WAKING, Host
 from wattloom.simulation.loop import Simulation
+from wattloom.simulation.parallel_runs import blamed_on
 from wattloom.simulation.physics import Physics, energy_of, threads_of
 from wattloom.simulation.recorded import Recorded
 from wattloom.simulation.result import Quantiles, Result, TaskCounts, uncounted
-from wattloom.simulation.side_by_side import blamed_on
 from wattloom.simulation.trial import Trial
 
 SIMULATION: Final = "simulation"
@@ -82,42 +84,46 @@ def replay(
     progress: Progress | None = None,
     *,
     anew: Policy | None = None,
+    trusted: bool = False,
 ) -> Replay:
     """Fold a log and, if another policy is given, simulate the same work under it. Without the recorded one nobody
     looks whether it would decide the same again. `anew` is the recorded one once more, which has not been asked yet:
-    what really ran is simulated under it, for comparison."""
+    what really ran is simulated under it, for comparison. `trusted`: a predictor that the log names may be a file."""
     log = Log(path)
     simulated = log.header.backend == SIMULATION
     passes = 1 + (policy is not None) + (policy is not None and not simulated and anew is not None)
     both = None if progress is None else _Both(progress, tasks_in(log), passes)
-    as_run = _AsRun(log, recorded_policy, both)
+    as_run = _AsRun(log, recorded_policy, both, trusted)
     with no_garbage_collection():
         as_run.fold()
     recorded = as_run.result()
     if policy is None:
         return Replay(recorded, None, as_run.same, as_run.assumptions)
     trial = as_run.facts.trial(log.header.scenario or path.name)
-    counterfactual = _simulated(trial, policy, both)
+    predictor = partial(predictor_of, log, trusted)
+    counterfactual = _simulated(trial, policy, predictor(), both)
     reference: Result | None = recorded
     notes = [*as_run.assumptions, *trial.assumptions]
     if not simulated:
-        reference = None if anew is None else _simulated_anew(trial, anew, recorded, both)
+        reference = None if anew is None else _simulated_anew(trial, anew, predictor(), recorded, both)
         notes.append(
             "as it ran, times are real, with start-up and waiting; what is compared was simulated without them"
         )
     return Replay(recorded, counterfactual, as_run.same, notes, reference)
 
 
-def _simulated(trial: Trial, policy: Policy, passes: "_Both | None") -> Result:
+def _simulated(trial: Trial, policy: Policy, predictor: Predictor, passes: "_Both | None") -> Result:
     if passes is not None:
         passes.next_pass()
-    return Simulation(trial, policy, progress=passes).run()
+    return Simulation(trial, policy, progress=passes, predictor=predictor).run()
 
 
-def _simulated_anew(trial: Trial, policy: Policy, recorded: Result, passes: "_Both | None") -> Result:
+def _simulated_anew(
+    trial: Trial, policy: Policy, predictor: Predictor, recorded: Result, passes: "_Both | None"
+) -> Result:
     """Under the recorded policy, which has the name that the log gives it."""
     with blamed_on(policy, recorded.policy):
-        result = _simulated(trial, policy, passes)
+        result = _simulated(trial, policy, predictor, passes)
     return msgspec.structs.replace(result, policy=recorded.policy, seed=recorded.seed)
 
 
@@ -181,11 +187,11 @@ class Shares:
 class _AsRun:
     """The fold of a log, with a meter on every node."""
 
-    def __init__(self, log: Log, policy: Policy | None, progress: Progress | None) -> None:
+    def __init__(self, log: Log, policy: Policy | None, progress: Progress | None, trusted: bool) -> None:
         self.log: Final = log
         self._asked: Final = policy is not None
         self.facts: Final = Recorded()
-        self._fold: Final = Fold(log, policy, progress)
+        self._fold: Final = Fold(log, policy, progress, trusted=trusted)
         self._physics: Final = Physics()
         self._machines: dict[str, Machine] = {}
         self._on: dict[str, tuple[str, int]] = {}
@@ -251,8 +257,15 @@ class _AsRun:
             self._last_end = time
             if event.seconds is not None:  # of a short task, whose start was not reported
                 self._waits.setdefault(event.task, max(0.0, time - event.seconds - self._submitted[event.task]))
-        elif isinstance(event, ev.TaskFailed | ev.TaskReturned):
+        elif isinstance(event, ev.TaskFailed | ev.TaskReturned | ev.TaskRemoved):
             self._off(event.task, time)
+        elif isinstance(event, ev.TaskMigrated):
+            cpu = self.facts.cpu_of(event.task)
+            self._off(event.task, time)
+            self._add(self._host(event.node), cpu, time)
+            self._on[event.task] = (event.node, cpu)
+        elif isinstance(event, ev.TaskChanged):
+            self._resized(event.task.id, time)
         elif isinstance(event, ev.UsageArrived):
             self._metered_j += event.meter_j
             self._metered_as.add(event.provenance)
@@ -276,6 +289,8 @@ class _AsRun:
             physics.awake(self._host(event.node), time)
         elif isinstance(event, ev.NodeAsleep):
             physics.sleep(self._host(event.node), time)
+        elif isinstance(event, ev.FrequencyChanged):
+            physics.set_frequency(self._host(event.node), round(event.share * 1000), time)
 
     def _found(self, event: ev.TaskFound, time: float) -> None:
         """It is on that node, wherever it was meant to be, and the node is awake."""
@@ -291,6 +306,13 @@ class _AsRun:
         cpu = self.facts.cpu_of(task)
         self._add(host, cpu, time)
         self._on[task] = (event.node, cpu)
+
+    def _resized(self, task: str, time: float) -> None:
+        place = self._on.get(task)
+        if place is not None:
+            cpu = self.facts.cpu_of(task)
+            self._add(self._host(place[0]), cpu - place[1], time)
+            self._on[task] = (place[0], cpu)
 
     def _failed(self, event: ev.InstructionFailed, time: float) -> None:
         """What was asked for did not happen: as before."""
@@ -388,5 +410,6 @@ class _AsRun:
             power=power.series(counted),
             warnings=uncounted(devices),
             devices=devices,
+            peak_w=power.peak,
             assumptions=self.assumptions,
         )

@@ -82,6 +82,13 @@ class Result(msgspec.Struct, frozen=True):
     provenance: str = "modelled"
     devices: dict[str, int] = {}
     """Of the cluster, by kind. There is no model of what they draw: their joules are unknown, and in no total."""
+    peak_w: float = 0.0
+    """The most that the whole cluster drew at any time."""
+
+    @property
+    def energy_delay_js(self) -> float:
+        """Joules times seconds of makespan: less of one is not bought with more of the other."""
+        return self.energy.total * self.makespan_s
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` prints it."""
@@ -91,6 +98,8 @@ class Result(msgspec.Struct, frozen=True):
             "seed": self.seed,
             "makespan_s": self.makespan_s,
             "energy_wh": with_devices(self.energy.watt_hours(), self.devices),
+            "peak_w": self.peak_w,
+            "energy_delay_js": self.energy_delay_js,
             "tasks": msgspec.to_builtins(self.tasks),
             "wait_s": msgspec.to_builtins(self.wait_s),
             "slowdown": msgspec.to_builtins(self.slowdown),

@@ -1,7 +1,7 @@
 """Scenarios: TOML files that say what is run on what.
 
 Owns the form of a scenario file and its JSON schema. What is wrong with one is said by `scenario_problems`; turning
-one into a trial with a seed is `setting_up` and `arrivals`; the built-in ones are the files beside this module, in
+one into a trial with a seed is `build` and `arrivals`; the built-in ones are the files beside this module, in
 `scenarios/`.
 """
 
@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from wattloom.cluster.catalogue import MachineEntry
 from wattloom.errors import ScenarioError
 from wattloom.files import UNREADABLE, read_text
+from wattloom.machines.catalogue import MachineEntry
 from wattloom.simulation.published import Published
 from wattloom.simulation.scenario_problems import close_to, in_words
 from wattloom.simulation.trial import SchedulerCost

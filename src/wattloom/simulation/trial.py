@@ -9,12 +9,20 @@ from typing import Annotated
 import msgspec
 
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
-from wattloom.scheduling.events import CancelRequested, CapChanged, NodeJoined, NodeLost
+from wattloom.machines.profile import MachineProfile
+from wattloom.scheduling.events import (
+    CancelRequested,
+    CapChanged,
+    ModelChanged,
+    NodeJoined,
+    NodeLost,
+    PlanChanged,
+    SignalChanged,
+)
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
-Happening = NodeJoined | NodeLost | CapChanged | CancelRequested
+Happening = NodeJoined | NodeLost | CapChanged | CancelRequested | SignalChanged | PlanChanged | ModelChanged
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ Owns the canned machines and the short forms. Everything it returns is what a us
 from typing import Final
 
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.units import GIB
 from wattloom.workload.function import DEFAULT_VARIANT, Function, Variant
 from wattloom.workload.requirements import Requirements

@@ -5,8 +5,10 @@ worked out again are left out.
 """
 
 from wattloom.policies.view import View
+from wattloom.prediction.protocol import Predictor
 from wattloom.prediction.readings import Readings
-from wattloom.prediction.runtimes import RunTimes
+from wattloom.prediction.table import Table
+from wattloom.scheduling.allocation import Allocation
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.queue import Lane
 from wattloom.scheduling.state import Stage, TaskRecord
@@ -17,7 +19,8 @@ Fingerprint = dict[str, object]
 def fingerprint(engine: Engine) -> Fingerprint:
     """All that matters of an engine, by topic, so that a difference says where it is."""
     ledger, queue, timers = engine.ledger, engine.queue, engine.timers
-    first = engine._first
+    reservations = engine.reservations
+    first = reservations.first
     return {
         "time": engine.time,
         "proposals": engine.proposals,
@@ -35,21 +38,14 @@ def fingerprint(engine: Engine) -> Fingerprint:
         "blocked": list(queue.blocked),
         "ready": sorted(queue.ready),
         "timers": sorted(timers._heap),
-        "held": {name: record.task.id for name, record in engine._held.items()},
+        "held": {name: record.task.id for name, record in reservations.held.items()},
         "first": None if first is None else first.task.id,
-        "youngest": engine._youngest,
-        "unwatched": list(engine._unwatched),
-        "dependents": {name: [record.task.id for record in there] for name, there in engine._dependents.items()},
-        "learned": _learned(ledger.runtimes),
-        "by size": {
-            "/".join(key): (by_size.explains, {size: list(each) for size, each in by_size._classes.items()})
-            for key, by_size in ledger.runtimes._by_size.items()
-        },
+        "youngest": reservations.youngest,
+        "unwatched": list(reservations.unwatched),
+        "dependents": {name: [record.task.id for record in there] for name, there in engine.graph.dependents.items()},
+        "learned": _learned(ledger.predictor),
         "readings": _readings(ledger.readings),
-        "intensities": {
-            "/".join(key): (factor.used, factor.modelled, factor.seconds, factor.published)
-            for key, factor in ledger.intensities._factors.items()
-        },
+        "moves": (dict(engine.moves.frequencies), engine.reconsideration.unwatched),
         "leases": {
             index: [(lease.holder.name, lease.node.name, lease.until, list(lease.behind)) for lease in held]
             for index, held in engine.leases.by_shape.items()
@@ -64,7 +60,7 @@ def nodes_fingerprint(engine: Engine) -> Fingerprint:
     nodes: Fingerprint = {
         name: (
             node.cls.key, node.mode, node.demand, node.allocated, node.memory, node.devices, node.resources,
-            sorted(node.tasks),
+            node.frequency, sorted(node.tasks),
         )
         for name, node in index.nodes.items()
     }  # fmt: skip
@@ -72,13 +68,20 @@ def nodes_fingerprint(engine: Engine) -> Fingerprint:
 
 
 def _task(record: TaskRecord) -> tuple[object, ...]:
-    outlook = record.outlook
-    expected = None if outlook is None else (outlook.variant.name, outlook.seconds, outlook.watts)
     return (
         record.task, record.shape.index, record.submitted, record.attempt, record.order, record.stage, record.epoch,
-        sorted(record.after), record.failures, record.losses, record.refusals, record.started, record.ask_at,
-        record.by_choice, record.waiting_since, record.reason, record.node, record.guaranteed, record.devices,
-        record.cost, expected, record.leaving,
+        sorted(record.after), record.failures, record.losses, record.refusals, record.ask_at, record.by_choice,
+        record.waiting_since, record.reason, record.checkpoint,
+        None if record.allocation is None else _allocation(record.allocation),
+    )  # fmt: skip
+
+
+def _allocation(has: Allocation) -> tuple[object, ...]:
+    outlook = has.outlook
+    return (
+        has.node.name, has.attempt, has.started, has.taken, has.guaranteed, has.devices, has.cost, has.number,
+        has.leaving, has.memory, has.progress, has.resizing,
+        None if has.target is None else _allocation(has.target), outlook.variant.name, outlook.seconds, outlook.watts,
     )  # fmt: skip
 
 
@@ -93,13 +96,31 @@ def _lane(lane: Lane) -> tuple[object, ...]:
 
 
 def _view(view: View) -> tuple[object, ...]:
-    return view.time, view.cap_microwatts, view.last_node, view.queued
+    instances = view.instances
+    return (
+        view.time, view.cap_microwatts, view.last_node, view.queued, dict(view.signals), view.plan, view.model,
+        dict(instances.ready), dict(instances.coming), dict(instances.going),
+    )  # fmt: skip
 
 
-def _learned(runtimes: RunTimes) -> Fingerprint:
+def _learned(predictor: Predictor) -> Fingerprint:
+    """Of a predictor that is not ours only what it says itself."""
+    if not isinstance(predictor, Table):  # a subclass from outside is guarded, and no Table here
+        return {"/".join(key): used for key, used in predictor.measured().items()}
+    runtimes = predictor.runtimes
     return {
-        "/".join(key): (learned.count, learned.mean, learned.squares, learned.published, learned.measured)
-        for key, learned in runtimes._learned.items()
+        "run times": {
+            "/".join(key): (learned.count, learned.mean, learned.squares, learned.published, learned.measured)
+            for key, learned in runtimes._learned.items()
+        },
+        "by size": {
+            "/".join(key): (by_size.explains, {size: list(each) for size, each in by_size._classes.items()})
+            for key, by_size in runtimes._by_size.items()
+        },
+        "intensities": {
+            "/".join(key): (factor.used, factor.modelled, factor.seconds, factor.published)
+            for key, factor in predictor.intensities._factors.items()
+        },
     }
 
 

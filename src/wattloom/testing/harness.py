@@ -12,14 +12,14 @@ Owns the short forms of events, the record of what was told and answered, and it
 from collections.abc import Callable
 
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.reasons import Reason
 from wattloom.errors import EventRefused
+from wattloom.history.explanation import Explanation, explain
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
-from wattloom.scheduling.explanation import Explanation, explain
-from wattloom.scheduling.instructions import AnyInstruction, Conclude, Outcome, Place, Wait
+from wattloom.scheduling.instructions import ALL_MOVES, AnyInstruction, Conclude, Outcome, Place, Wait
 from wattloom.scheduling.invariants import check
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.state import Stage, TaskRecord
@@ -48,7 +48,7 @@ class Harness:
         self.lease: LeaseTerms | None = lease
         self._new_policy: Callable[[], Policy] = new_policy or (lambda: self.policy)
         self.policy: Policy = policy if policy is not None else (new_policy or least_rise)()
-        self.engine: Engine = Engine(self.policy, lease)
+        self.engine: Engine = Engine(self.policy, lease, moves=ALL_MOVES)
         self.time: float = 0.0
         self.recorded: list[Recorded] = []
         """Every event that was taken, with its instructions."""

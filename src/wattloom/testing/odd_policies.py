@@ -3,21 +3,22 @@
 Owns nothing of scheduling. As every policy they remember nothing: chance comes from the task's name and the time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf, nan
 from typing import ClassVar
 from zlib import crc32
 
-from wattloom.cluster.index import Rank
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
+from wattloom.policies.answers import Dismissal, Eviction, Frequency, Migration, Move, Preparation, Resizing
 from wattloom.policies.least_joules import LeastJoules
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy, Proposal, Refusal
-from wattloom.policies.view import Ask, View
+from wattloom.policies.view import Ask, Ranked, View
 from wattloom.prediction.outlook import Outlook
+from wattloom.units import GIB
 from wattloom.workload.shape import Shape
 
 
@@ -50,6 +51,42 @@ class Hesitant(Lingering):
         if crc32(ask.task.id.encode()) % 3 == 0 and view.time < until:
             return Refusal(Reason.WAITING_IS_CHEAPER, until)
         return super().propose(ask, view)
+
+
+class Restless(Lingering):
+    """Every few seconds it changes something of what runs; who finds no room has others make it."""
+
+    name = "restless"
+    summary = "for tests: moves, resizes and evicts tasks, sets frequencies, prepares instances"
+    reconsider_interval_s = 7.0
+
+    def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
+        answer = super().propose(ask, view)
+        busy = [name for name in view.names() if view.nodes()[name].tasks]
+        if isinstance(answer, Proposal) or not busy:
+            return answer
+        lot = crc32(f"{ask.task.id} {view.time}".encode())
+        name = busy[lot % len(busy)]
+        there = sorted(view.nodes()[name].tasks)
+        return Proposal(name, 0.0, tuple(there[: 1 + lot % 3]) if lot % 4 else ("nobody",))
+
+    def reconsider(self, view: View) -> Iterable[Move]:
+        names = view.names()
+        for running in view.running:
+            lot = crc32(f"{running.task.id} {view.time}".encode())
+            to = names[lot % len(names)]
+            yield (
+                Migration(running.task.id, to),
+                Migration(running.task.id, names[lot // 5 % len(names)]),
+                Migration(running.task.id, names[-1]),
+                Migration(running.task.id, "nowhere"),
+                Resizing(running.task.id, lot % 7 / 2.0, lot % 3 * GIB),
+                Resizing(running.task.id, nan, -1),
+                Eviction(running.task.id),
+                Frequency(to, (0.5, 0.8, 1.0, inf)[lot // 7 % 4]),
+                Preparation(to, running.task.function, running.variant),
+                Dismissal(to, running.task.function, running.variant),
+            )[lot // 3 % 10]
 
 
 class Moody(Lingering):
@@ -86,7 +123,7 @@ class Absurd(Moody):
     summary = "for tests: answers with numbers that nobody means"
     numbers: ClassVar = (nan, inf, -inf, -0.0, 0.0, 5e-324, 1.79e308, -1.79e308, 2**63, 10**400, -(10**400))
 
-    def rank(self, shape: Shape, site: Site, view: View) -> Rank | None:
+    def rank(self, shape: Shape, site: Site, view: View) -> Ranked | None:
         if super().rank(shape, site, view) is None:
             return None
         return self._number(f"{shape.index} {site.demand}"), self._number(f"{site.memory} {site.cls.index}")

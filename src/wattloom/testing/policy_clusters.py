@@ -10,7 +10,7 @@ from typing import Final
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine

@@ -14,22 +14,24 @@ from inspect import signature
 from math import isfinite, isnan
 from typing import Final
 
+from wattloom.cluster.index import rank_of
 from wattloom.cluster.node import Node
-from wattloom.cluster.profile import MachineProfile
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
-from wattloom.policies.protocol import Policy, Proposal, Refusal
+from wattloom.history.explanation import explain
+from wattloom.machines.profile import MachineProfile
+from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
 from wattloom.policies.view import Ask, View
 from wattloom.prediction.outlook import Outlook
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
-from wattloom.scheduling.explanation import explain
 from wattloom.scheduling.instructions import Wait
 from wattloom.scheduling.invariants import check as check_invariants
 from wattloom.testing.policy_clusters import FLAT, FUNCTIONS, MANY_CORES, THREADS, TINY, UNMEASURED, History
 from wattloom.units import GIB
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
+from wattloom.workload.shape import Shape
 from wattloom.workload.task import Task
 
 Make = Callable[[], Policy]
@@ -179,6 +181,7 @@ def it_judges_as_it_proposes(make: Make) -> None:
         taken = view.nodes()[answer.node].site
         costs = {site: policy.judge(ask, site, outlook, view) for site, outlook in view.fitting(ask.shape)}
         numbers = {site: float(cost) for site, cost in costs.items() if isinstance(cost, float | int)}
+        numbers = _of_the_first_tier(numbers, ask.shape, view, policy)
         _require(not any(isnan(cost) for cost in numbers.values()), f"{where}: judged a cost that is not a number")
         if numbers and taken is not None:
             least = min(numbers.values())
@@ -355,6 +358,15 @@ def _watch(make: Make, look: Callable[[Engine, Ask, str], None]) -> None:
             look(history.engine, ask, f"seed {seed}, {ask.task.id} at {history.engine.time:.3f}")
 
         history.run(watcher)
+
+
+def _of_the_first_tier(costs: dict[Site, float], shape: Shape, view: View, policy: Policy) -> dict[Site, float]:
+    """A policy that ranks in tiers owes an explanation within the first there is."""
+    if not isinstance(policy, RankingPolicy):
+        return costs
+    ranks = {site: rank_of(policy.rank(shape, site, view)) for site in costs}
+    tiers = {site: rank[0] for site, rank in ranks.items() if rank is not None}
+    return {site: costs[site] for site, tier in tiers.items() if tier == min(tiers.values())}
 
 
 def _told(answer: Proposal | Refusal) -> tuple[str, object, object]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from wattloom.workload.preference import Preference
 from wattloom.workload.requirements import Requirements
 
 LEAST_PRIORITY: Final = -(2**31)
@@ -40,3 +41,5 @@ class Task(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unk
     size: int = 0
     """Class of its arguments' size, four classes to a doubling; 0: not known. It counts in forecasts where it explains
     how long the function takes."""
+    prefers: tuple[Preference, ...] = ()
+    """Where it would need more or less than elsewhere, beside what its shape says."""

@@ -28,5 +28,9 @@ def task_problem(task: Task) -> tuple[str, str] | None:
         return "size", f"must not be negative, at most {MOST_SIZE_CLASS}, not {task.size}"
     if task.id in task.after:
         return "after", "names the task itself"
+    for preference in task.prefers:
+        unclear = preference.problem()
+        if unclear is not None:
+            return f"prefers.{unclear[0]}", unclear[1]
     wrong = task.requirements.problem() if task.requirements is not None else None
     return None if wrong is None else (f"requirements.{wrong[0]}", wrong[1])

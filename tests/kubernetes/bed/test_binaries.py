@@ -9,11 +9,11 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from tests.beds.kubernetes.binaries import BinariesMissing, binaries, cache_folder, find
+from tests.beds.kubernetes.building import BuildFailed, build, go_problem
+from tests.beds.kubernetes.versions import GO, KUBERNETES, Program
 
 from wattloom.errors import InputError
-from wattloom.testing.kubernetes.binaries import BinariesMissing, binaries, cache_folder, find
-from wattloom.testing.kubernetes.building import BuildFailed, build, go_problem
-from wattloom.testing.kubernetes.versions import GO, KUBERNETES, Program
 
 HELLO = 'package main\n\nimport "os"\n\nfunc main() { os.Stdout.WriteString("hello\\n") }\n'
 MODULE = "wattloom.invalid/hello"

@@ -10,8 +10,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-
-from wattloom.testing.kubernetes import (
+from tests.beds.kubernetes import (
     Api,
     ApiRefused,
     ControlPlane,
@@ -22,9 +21,9 @@ from wattloom.testing.kubernetes import (
     fake_node,
     fake_pod,
 )
-from wattloom.testing.kubernetes.client import names
-from wattloom.testing.kubernetes.fleet import add_namespace
-from wattloom.testing.kubernetes.processes import PartFailed, Process
+from tests.beds.kubernetes.client import names
+from tests.beds.kubernetes.fleet import add_namespace
+from tests.beds.kubernetes.processes import PartFailed, Process
 
 MakePlane = Callable[..., ControlPlane]
 WORD = {"WORD": "here", "PATH": os.environ["PATH"]}
@@ -157,7 +156,7 @@ def test_a_part_that_cannot_start_shows_the_end_of_its_log_and_leaves_nothing(
 PARENT = """
 import sys, time
 from pathlib import Path
-from wattloom.testing.kubernetes.processes import Process
+from tests.beds.kubernetes.processes import Process
 part = Process("a part", ["sleep", "600"], Path(sys.argv[1]) / "log")
 part.start()
 print(part.pid, flush=True)

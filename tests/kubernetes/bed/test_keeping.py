@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.beds.kubernetes import eventually, keeping
+from tests.beds.kubernetes.__main__ import main
 from tests.kubernetes.conftest import programs_or_skip
 
 from wattloom.errors import WattloomError
-from wattloom.testing.kubernetes import eventually, keeping
-from wattloom.testing.kubernetes.__main__ import main
 
 SMALL = ("--without", "kube-controller-manager", "--without", "kube-scheduler", "--without", "kwok")
 

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from wattloom.testing.kubernetes import BinariesMissing, ControlPlane, RealNode, binaries, eventually, fake_pod
-from wattloom.testing.kubernetes.real_node import IMAGE, problem
+from tests.beds.kubernetes import BinariesMissing, ControlPlane, RealNode, binaries, eventually, fake_pod
+from tests.beds.kubernetes.real_node import IMAGE, problem
 
 SCRIPT = "echo counted to $((6 * 7)); test $(id -u) = 0"
 

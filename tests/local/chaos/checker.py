@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.local.chaos import notes
 
 from wattloom import api
-from wattloom.scheduling.stored_log import ROWS_PER_RUN
+from wattloom.history.stored_log import ROWS_PER_RUN
 
 ENDS = {"OutcomeUnknown": "unknown", "WorkerLost": "failed"}
 """How a future that has no result names its end."""

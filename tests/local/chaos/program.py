@@ -22,6 +22,7 @@ from tests.local.chaos.work import leave_a_line
 
 import wattloom
 from wattloom.journal.journal import Journal
+from wattloom.journal.sqlite_store import SqliteStore
 from wattloom.local import dispatcher
 
 THREADS = 3
@@ -111,7 +112,9 @@ def die_at(statements: int) -> None:
 
     def opening(path: Path, **options: Any) -> Journal:
         journal = opened(path, **options)
-        journal._opened().set_trace_callback(lambda _: None if next(left) else os.kill(os.getpid(), signal.SIGKILL))
+        assert isinstance(journal.store, SqliteStore)
+        connection = journal.store.connection()
+        connection.set_trace_callback(lambda _: None if next(left) else os.kill(os.getpid(), signal.SIGKILL))
         return journal
 
     Journal.open = opening  # type: ignore[method-assign]

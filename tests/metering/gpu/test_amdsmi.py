@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.metering.gpu.silicon import AMD_NOT_SUPPORTED, AMD_UNIT_UJ, VARIABLE, Gpu, Silicon, User
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Unknown
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.amdsmi import for_machine
 from wattloom.metering.amdsmi_words import misfit
 from wattloom.metering.device_meter import DriverMeter

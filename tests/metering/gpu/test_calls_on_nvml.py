@@ -17,13 +17,13 @@ from wattloom import Executor, replay
 from wattloom.attribution.gpu_beside import DevicesBeside
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
+from wattloom.history.log import Log
 from wattloom.local import devices_here
-from wattloom.local.energy_desk import EnergyDesk
 from wattloom.local.future import TaskFuture
+from wattloom.local.metered_accounting import EnergyDesk
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.protocol import Quantity
-from wattloom.metering.this_machine import this_machine
 from wattloom.scheduling import events as ev
-from wattloom.scheduling.log import Log
 
 IDLE_W, BUSY_W = 40.0, 240.0
 

@@ -5,7 +5,7 @@ from tests.metering.gpu.silicon import LOST, NOT_SUPPORTED, Gpu, Silicon, User
 
 from wattloom.attribution.gpu import DeviceUsage
 from wattloom.attribution.gpu_account import GpuAccount
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.nvml import for_machine
 
 IDLE_W = (40.0, 20.0)

@@ -16,7 +16,7 @@ from tests.metering.gpu.silicon import (
     Silicon,
 )
 
-from wattloom.cluster.profile import MachineProfile
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering import amdsmi, nvml
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.device_meter import DriverMeter

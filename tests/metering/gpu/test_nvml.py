@@ -18,8 +18,8 @@ from tests.metering.gpu.silicon import (
     User,
 )
 
-from wattloom.cluster.profile import MachineProfile
 from wattloom.energy.forecast import Unknown
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.device_meter import DriverMeter
 from wattloom.metering.device_patience import PatientDriver
 from wattloom.metering.devices import DeviceReading

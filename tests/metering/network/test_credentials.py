@@ -11,12 +11,13 @@ from typing import Final
 
 import pytest
 
-from wattloom.metering.configured import in_clear, is_loopback
+from wattloom.metering.configured import in_clear
 from wattloom.metering.kepler import KeplerSource
 from wattloom.metering.pdu import PduSource
 from wattloom.metering.prometheus import PrometheusSource
 from wattloom.metering.redfish import RedfishSource
 from wattloom.metering.source import SourceProblem
+from wattloom.serving.address import is_loopback
 from wattloom.setting_groups import Kepler, Pdu, Prometheus, Redfish
 from wattloom.settings import SettingsError, load_settings, load_with_withheld
 

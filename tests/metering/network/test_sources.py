@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.metering.network.server import Request, Server, page
 
+from wattloom.machines.this_machine import this_machine
 from wattloom.metering.choosing import meters
 from wattloom.metering.exposition import figures, of_node
 from wattloom.metering.kepler import KeplerSource
@@ -16,7 +17,6 @@ from wattloom.metering.pdu import number_at
 from wattloom.metering.powerapi import LOOK_BACK, ReportFile, ReportPage
 from wattloom.metering.scaphandre import ScaphandreSource
 from wattloom.metering.source import Answer, Joules, SourceProblem, Watts
-from wattloom.metering.this_machine import this_machine
 from wattloom.setting_groups import Kepler
 
 OURS = ("ipmi", "kepler", "pcp", "pdu", "powerapi", "prometheus", "redfish", "scaphandre")

@@ -1,0 +1,215 @@
+"""Selectors by the labels they ask for, and shapes by the labels they have: who could be meant, without asking all.
+
+Owns both indexes. A selector that wants a label with one of some values is found under each of these values, one that
+wants a label to be there under its name; one that only forbids labels, or wants nothing, under its spaces, less those
+that forbid what the task has. What is found is compared in full, so an index never changes an answer. Knows neither
+nodes nor counts.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from wattloom.cluster.crowd import Crowd, Selection, is_meant
+from wattloom.cluster.standing import Standing
+from wattloom.workload.where import Expression
+
+MOST_KEYS: Final = 32
+"""Under which one selector is entered. With more values or spaces it takes no more room: it is found in a wider way."""
+BY_VALUE: Final = 0
+BY_NAME: Final = 1
+BY_SPACE: Final = 2
+"""How narrow a way to a selector is: fewer tasks take the first than the second, all take the third."""
+
+Key = tuple[str | None, str | None, str | None]
+"""Space, name of a label and its value; None: any."""
+Entry = tuple[tuple[Selection, ...], Crowd]
+
+
+class Bucket:
+    """Selectors that are found in the same way, and the labels that some of them forbid."""
+
+    __slots__ = ("_forbidding", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._forbidding: dict[tuple[str, str | None], list[int]] = {}
+        """Entries by number, by name and value of what they do not want; None: no value of it."""
+
+    def add(self, entry: Entry, wide: bool) -> None:
+        """`wide`: many tasks come this way, and are told at once what is not for them."""
+        if wide:
+            for label in _forbidden(entry[0]):
+                self._forbidding.setdefault(label, []).append(len(self.entries))
+        self.entries.append(entry)
+
+    def left(self, tags: dict[str, str]) -> list[Entry]:
+        """Those that forbid none of these labels, as far as is known here."""
+        if not self._forbidding:
+            return self.entries
+        forbid: set[int] = set()
+        for name, value in tags.items():
+            forbid.update(self._forbidding.get((name, value), ()))
+            forbid.update(self._forbidding.get((name, None), ()))
+        return [entry for number, entry in enumerate(self.entries) if number not in forbid] if forbid else self.entries
+
+
+class SelectorIndex:
+    """Crowds by the selections that make a task belong to them."""
+
+    __slots__ = ("_buckets",)
+
+    def __init__(self) -> None:
+        self._buckets: dict[Key, Bucket] = {}
+
+    def clear(self) -> None:
+        self._buckets.clear()
+
+    def add(self, selections: tuple[Selection, ...], crowd: Crowd) -> None:
+        """Whom all of these mean belongs to the crowd. A crowd may be entered several times."""
+        for key in self._narrowest(selections):
+            bucket = self._buckets.get(key)
+            if bucket is None:
+                bucket = Bucket()
+                self._buckets[key] = bucket
+            bucket.add((selections, crowd), key[2] is None)
+
+    def crowds(self, tags: dict[str, str], space: str) -> list[Crowd]:
+        """Those that a task with these labels belongs to, each once, in the order in which they were made."""
+        found: set[Crowd] = set()
+        for key in _asked(tags, space):
+            bucket = self._buckets.get(key)
+            if bucket is not None:
+                for selections, crowd in bucket.left(tags):
+                    if crowd not in found and are_meant(selections, tags, space):
+                        found.add(crowd)
+        return sorted(found, key=_number)
+
+    def _narrowest(self, selections: tuple[Selection, ...]) -> list[Key]:
+        """Under which keys to enter it: each task it can mean asks for one of them, and few others do."""
+        narrowest: list[Key] = [(None, None, None)]
+        best = (BY_SPACE + 1, 0)
+        for selection in selections:
+            if selection[0] is None:
+                return []
+            for width, keys in _ways(selection):
+                rank = (width, sum([len(self._buckets[key].entries) for key in keys if key in self._buckets]))
+                if rank < best:
+                    narrowest, best = keys, rank
+        return narrowest
+
+
+class ShapeIndex:
+    """Shapes by their spaces and labels."""
+
+    __slots__ = ("_by_label", "_by_space")
+
+    def __init__(self) -> None:
+        self._by_space: dict[str | None, list[Standing]] = {}
+        """None: of all spaces."""
+        self._by_label: dict[tuple[str | None, str], dict[str, list[Standing]]] = {}
+        """By space and name of the label, then by its value."""
+
+    def clear(self) -> None:
+        self._by_space.clear()
+        self._by_label.clear()
+
+    def add(self, standing: Standing) -> None:
+        spaces: tuple[str | None, ...] = (standing.space, None)
+        for space in spaces:
+            self._by_space.setdefault(space, []).append(standing)
+            for name, value in standing.tags.items():
+                self._by_label.setdefault((space, name), {}).setdefault(value, []).append(standing)
+
+    def meant(self, selections: tuple[Selection, ...]) -> list[Standing]:
+        """The shapes whose tasks all of these mean, each once."""
+        if not selections or any(selector is None for selector, _ in selections):
+            return []
+        found: list[Standing] = []
+        for some in self._fewest(selections):
+            found += [each for each in some if are_meant(selections, each.tags, each.space)]
+        return found
+
+    def _fewest(self, selections: tuple[Selection, ...]) -> list[list[Standing]]:
+        """The shortest lists that hold all who can be meant."""
+        fewest: list[list[Standing]] = []
+        least = -1
+        for selector, spaces in selections:
+            wanted: list[Expression | None] = [each for each in selector or () if _wants(each)]
+            for expression in wanted or [None]:
+                lists = self._lists(_spaces(spaces, 1), expression)
+                size = sum([len(each) for each in lists])
+                if least < 0 or size < least:
+                    fewest, least = lists, size
+            if least == 0:
+                return []
+        return fewest
+
+    def _lists(self, spaces: list[str | None], expression: Expression | None) -> list[list[Standing]]:
+        found: list[list[Standing]] = []
+        for space in spaces:
+            if expression is None:
+                found.append(self._by_space.get(space, []))
+                continue
+            by_value = self._by_label.get((space, expression.key))
+            if by_value is None:
+                continue
+            values: Iterable[str] = dict.fromkeys(expression.values) if expression.operator == "In" else by_value
+            found += [by_value[value] for value in values if value in by_value]
+        return found
+
+
+def are_meant(selections: tuple[Selection, ...], tags: dict[str, str], space: str) -> bool:
+    """Whether all of these mean a task with these labels."""
+    return all(is_meant(selection, tags, space) for selection in selections)
+
+
+def _wants(expression: Expression) -> bool:
+    """Whether it can hold only where the label is."""
+    return expression.operator not in ("NotIn", "DoesNotExist")
+
+
+def _ways(selection: Selection) -> list[tuple[int, list[Key]]]:
+    """How its tasks can be told from others: by each label that it wants, or by their spaces alone."""
+    selector, named = selection
+    found: list[tuple[int, list[Key]]] = []
+    for each in selector or ():
+        values = dict.fromkeys(each.values)
+        if each.operator == "In" and len(values) <= MOST_KEYS:
+            spaces = _spaces(named, len(values))
+            found.append((BY_VALUE, [(space, each.key, value) for space in spaces for value in values]))
+        elif _wants(each):
+            found.append((BY_NAME, [(space, each.key, None) for space in _spaces(named, 1)]))
+    return found or [(BY_SPACE, [(space, None, None) for space in _spaces(named, 1)])]
+
+
+def _spaces(named: tuple[str, ...], values: int) -> list[str | None]:
+    """Under which spaces to enter so many values: those it looks in, or all of them at once."""
+    return [*dict.fromkeys(named)] if 0 < len(named) * values <= MOST_KEYS else [None]
+
+
+def _forbidden(selections: tuple[Selection, ...]) -> list[tuple[str, str | None]]:
+    """Labels, each once, with which a task is not meant; not all of a selector that names very many."""
+    found: dict[tuple[str, str | None], None] = {}
+    for selector, _ in selections:
+        for each in selector or ():
+            if each.operator == "DoesNotExist":
+                found[each.key, None] = None
+            elif each.operator == "NotIn" and len(each.values) <= MOST_KEYS:
+                found.update({(each.key, value): None for value in each.values})
+    return list(found)
+
+
+def _asked(tags: dict[str, str], space: str) -> list[Key]:
+    """All keys under which a selector can be that means a task with these labels."""
+    found: list[Key] = []
+    spaces: tuple[str | None, ...] = (space, None)
+    for each in spaces:
+        found.append((each, None, None))
+        for name, value in tags.items():
+            found.append((each, name, value))
+            found.append((each, name, None))
+    return found
+
+
+def _number(crowd: Crowd) -> int:
+    return crowd.number

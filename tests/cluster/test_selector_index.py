@@ -1,0 +1,133 @@
+"""Selectors by label: the index finds whom a plain comparison with every selector finds, and compares few."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wattloom.cluster.crowd import Crowd, Selection
+from wattloom.cluster.crowds import FEW, Crowds
+from wattloom.cluster.index import Index
+from wattloom.cluster.selector_index import MOST_KEYS, SelectorIndex, ShapeIndex, are_meant
+from wattloom.cluster.standing import Standing
+from wattloom.testing import builders
+from wattloom.workload.requirements import Requirements
+from wattloom.workload.shape import Shape
+from wattloom.workload.where import Company, Expression, Where
+
+NAMES = ("app", "tier", "")
+VALUES = ("web", "db", "1", "7", "")
+SPACES = ("", "prod", "test")
+MANY_VALUES = tuple(f"v{number}" for number in range(MOST_KEYS)) + VALUES[:2]
+MANY_SPACES = tuple(f"s{number}" for number in range(MOST_KEYS)) + SPACES[:2]
+MANY = 1_000
+
+names = st.sampled_from(NAMES)
+values = st.lists(st.sampled_from(VALUES), max_size=4).map(tuple) | st.just(MANY_VALUES)
+"""Also none at all, and some twice."""
+expressions = st.builds(
+    Expression, names, st.sampled_from(("In", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")), values
+)
+some = st.lists(expressions, max_size=3).map(tuple)
+selectors = st.one_of(some, some, some, st.none())
+spaces = st.just(()) | st.lists(st.sampled_from(SPACES), max_size=3).map(tuple) | st.just(MANY_SPACES)
+one = st.tuples(st.tuples(selectors, spaces))
+several = st.one_of(one, one, st.lists(st.tuples(some, spaces), min_size=2, max_size=3).map(tuple))
+tasks = st.builds(
+    lambda tags, space: Requirements(1.0, tags=tuple(sorted(tags.items())), space=space),
+    st.dictionaries(names, st.sampled_from(VALUES), max_size=3),
+    st.sampled_from(SPACES),
+)
+
+
+def standing(number: int, needs: Requirements) -> Standing:
+    return Standing(Shape(number, builders.function("f"), needs, 0.5, False))
+
+
+@given(
+    st.lists(st.tuples(several, st.integers(0, 5)), min_size=5, max_size=20), st.lists(tasks, min_size=4, max_size=8)
+)
+def test_the_crowds_of_a_task_are_those_that_a_comparison_with_every_selector_finds(
+    entered: list[tuple[tuple[Selection, ...], int]], asked: list[Requirements]
+) -> None:
+    crowds = [Crowd(number) for number in range(6)]
+    index = SelectorIndex()
+    for count, (selections, number) in enumerate(entered):
+        index.add(selections, crowds[number])
+        for needs in asked:
+            tags = dict(needs.tags)
+            plain = {mine for all_of, mine in entered[: count + 1] if are_meant(all_of, tags, needs.space)}
+            assert [crowd.number for crowd in index.crowds(tags, needs.space)] == sorted(plain)
+
+
+@given(st.lists(tasks, min_size=4, max_size=15), st.lists(several, min_size=4, max_size=10))
+def test_the_shapes_that_selectors_mean_are_those_that_a_comparison_with_every_shape_finds(
+    known: list[Requirements], asked: list[tuple[Selection, ...]]
+) -> None:
+    index = ShapeIndex()
+    for number, needs in enumerate(known):
+        index.add(standing(number, needs))
+    for selections in asked:
+        plain = [n for n, needs in enumerate(known) if are_meant(selections, dict(needs.tags), needs.space)]
+        assert sorted(each.shape.index for each in index.meant(selections)) == plain
+
+
+# -- how much is compared ----------------------------------------------------------------------------------------------
+
+
+class Counted(dict[str, str]):
+    """Labels that know how often a selector has looked at them."""
+
+    looks = 0
+
+    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        self.looks += 1
+        return super().get(name, default)
+
+
+def looks(*selectors: tuple[Expression, ...], spaces: tuple[str, ...] = ()) -> int:
+    """How often the labels of one task are looked at, among all these selectors."""
+    index = SelectorIndex()
+    for number, selector in enumerate(selectors):
+        index.add(((selector, spaces),), Crowd(number))
+    tags = Counted(app="web", tier="front")
+    index.crowds(tags, "prod")
+    return tags.looks
+
+
+def test_selectors_that_want_other_values_are_not_compared() -> None:
+    assert looks(*[(Expression("app", "In", (f"x{number}",)),) for number in range(MANY)]) == 0
+
+
+def test_selectors_that_want_other_labels_are_not_compared() -> None:
+    assert looks(*[(Expression(f"x{number}", "Exists"),) for number in range(MANY)]) == 0
+
+
+def test_selectors_that_forbid_what_a_task_has_are_not_compared() -> None:
+    forbids = Expression("app", "DoesNotExist"), Expression("tier", "NotIn", ("front", "back"))
+    others = [Expression("x", "NotIn", (str(number),)) for number in range(MANY)]
+    assert looks(*[(forbids[number % 2], other) for number, other in enumerate(others)]) == 0
+
+
+def test_selectors_of_other_spaces_are_not_compared() -> None:
+    assert looks(*[(Expression("app", "In", ("web",)),)] * MANY, spaces=("test",)) == 0
+
+
+def test_a_selector_is_entered_under_the_label_that_fewest_others_want() -> None:
+    everywhere = Expression("app", "In", ("web",))
+    each_its_own = [Expression("tier", "In", (f"x{number}",)) for number in range(MANY)]
+    assert looks(*[(everywhere, own) for own in each_its_own]) <= 2
+
+
+def test_many_wishes_of_a_task_to_be_apart_are_counted_as_one_and_a_few_are_shared() -> None:
+    companies = tuple(Company("host", (Expression("app", "In", (f"x{n}",)),)) for n in range(MANY))
+    crowds = Crowds(Index())
+    for number, apart in enumerate((companies, companies[:FEW], companies[:FEW])):
+        needs = Requirements(1.0, where=Where(apart=apart), tags=(("app", f"x{number}"),))
+        crowds.standing(Shape(number, builders.function("f"), needs, 0.5, False))
+    many, few, same = (crowds.known(number) for number in range(3))
+    assert many is not None
+    assert few is not None
+    assert same is not None
+    assert len(many.unwanted) == 1
+    assert few.unwanted == same.unwanted
+    assert [len(each.kept_by) for each in (many, few, same)] == [2, 2, 2]
+    assert len(many.counted_by) == 3, "as one who is unwanted, of many and of few, and as one who keeps others away"

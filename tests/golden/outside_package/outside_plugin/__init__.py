@@ -1,0 +1,1 @@
+"""A plug-in from outside. Frozen: it is not changed when Wattloom is."""

@@ -42,7 +42,7 @@ COMPILED_MODULES = [
     "src/wattloom/policies/ask.py",
     "src/wattloom/policies/view.py",
     "src/wattloom/prediction/intensity.py",
-    "src/wattloom/prediction/outlook.py",
+    "src/wattloom/prediction/placement_estimate.py",
     "src/wattloom/prediction/readings.py",
     "src/wattloom/prediction/runtimes.py",
     "src/wattloom/prediction/sizes.py",

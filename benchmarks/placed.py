@@ -13,7 +13,7 @@ from wattloom.cluster.site import Site
 from wattloom.machines.machine import Machine
 from wattloom.machines.profile import MachineProfile
 from wattloom.policies.protocol import Ask, Policy, Proposal, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.physics import Physics, PlacedTask, energy_of
 from wattloom.simulation.trial import Arrival, Trial
@@ -69,7 +69,7 @@ class GivenPlaces(Policy):
     def propose(self, ask: Ask, view: View) -> Proposal:
         return Proposal(self._place[ask.task.id], 0.0)
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float:
         return 0.0
 
 

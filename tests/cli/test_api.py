@@ -112,7 +112,7 @@ def test_an_error_in_another_process_is_the_error_of_this_one(scenario: Path, tm
         "from wattloom import RankingPolicy\n"
         "class Fails(RankingPolicy):\n"
         "    name, summary = 'fails', 'fails'\n"
-        "    def cost(self, shape, site, outlook):\n"
+        "    def cost(self, shape, site, estimate):\n"
         "        return 1 / 0\n"
     )
     with pytest.raises(InputError, match="ZeroDivisionError"):

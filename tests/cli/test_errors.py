@@ -19,23 +19,23 @@ from wattloom import RankingPolicy
 class Fails(RankingPolicy):
     name = "fails"
     summary = "divides by zero"
-    def cost(self, shape, site, outlook):
+    def cost(self, shape, site, estimate):
         return 1 / 0
 
 class Nameless(RankingPolicy):
-    def cost(self, shape, site, outlook):
+    def cost(self, shape, site, estimate):
         return 1.0
 
 class Quits(RankingPolicy):
     name = "quits"
     summary = "ends the program"
-    def cost(self, shape, site, outlook):
+    def cost(self, shape, site, estimate):
         raise SystemExit(7)
 
 class Talks(RankingPolicy):
     name = "talks"
     summary = "prints"
-    def cost(self, shape, site, outlook):
+    def cost(self, shape, site, estimate):
         print("hello")
         return 1.0
 """

@@ -18,7 +18,7 @@ from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.pack import Pack
 from wattloom.policies.protocol import Policy
 from wattloom.policies.spread import Spread
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction, Evict, Place, Wait
@@ -244,12 +244,12 @@ def test_a_build_and_its_devices_stay_the_tasks_own() -> None:
         h.submit(name, "h")
     h.finish("one")
     has = h.record("two").holding
-    assert has.outlook.variant.name == "gpu"
+    assert has.estimate.variant.name == "gpu"
 
     other = rebuilt(h.engine, Fifo(), 1.0)
 
     again = other.ledger.tasks["two"].holding
-    assert (again.outlook.variant.name, again.devices) == ("gpu", has.devices)
+    assert (again.estimate.variant.name, again.devices) == ("gpu", has.devices)
 
 
 def test_what_was_learned_is_told() -> None:
@@ -263,17 +263,17 @@ def test_what_was_learned_is_told() -> None:
 
     other = rebuilt(h.engine, Fifo(), h.time)
 
-    expected, before = outlook_at(other, "a"), outlook_at(h.engine, "a")
+    expected, before = estimate_at(other, "a"), estimate_at(h.engine, "a")
     assert (expected.seconds, expected.watts) == pytest.approx((before.seconds, before.watts))
     assert other.ledger.predictor.intensity("f", "linear") == pytest.approx(2.0)
 
 
-def outlook_at(engine: Engine, name: str) -> Outlook:
+def estimate_at(engine: Engine, name: str) -> PlacementEstimate:
     site = engine.ledger.index.nodes[name].site
     assert site is not None
-    outlook = engine.ledger.outlooks.at(engine.ledger.shape_of(task("t")), site)
-    assert isinstance(outlook, Outlook)
-    return outlook
+    estimate = engine.ledger.estimates.at(engine.ledger.shape_of(task("t")), site)
+    assert isinstance(estimate, PlacementEstimate)
+    return estimate
 
 
 def test_what_meters_said_is_told() -> None:

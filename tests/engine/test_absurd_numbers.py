@@ -280,7 +280,7 @@ def test_a_cost_beyond_all_numbers_is_behind_every_tier() -> None:
 
 def test_what_is_not_a_number_comes_last() -> None:
     class Nan(Pack):
-        def cost(self, shape: Shape, site: Site, outlook: object) -> float:
+        def cost(self, shape: Shape, site: Site, estimate: object) -> float:
             return nan if site.cls.machine.name == "linear" else 5.0
 
     h = Harness(Nan()).node("a", LINEAR).node("b", SMT)

@@ -92,8 +92,8 @@ def test_when_a_forecast_is_learned() -> None:
     """The policy takes only places it knows the run time of; the place that fits is elsewhere than where it ran."""
 
     def known_only(ask: Ask, view: View) -> Proposal | Refusal:
-        for site, outlook in view.fitting(ask.shape):
-            if ask.task.id.startswith("try") or outlook.alone:
+        for site, estimate in view.fitting(ask.shape):
+            if ask.task.id.startswith("try") or estimate.alone:
                 return Proposal(site.first(), 0.0)
         return Refusal(Reason.RUNTIME_UNKNOWN)
 

@@ -7,7 +7,7 @@ from wattloom.history.explanation import Explanation, explain
 from wattloom.machines.catalogue import machines
 from wattloom.policies.loading import load_policy
 from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling.state import TaskRecord
 from wattloom.testing.builders import ARM, CONCAVE, CONVEX, LINEAR, SLEEPER, WITHOUT_CURVE, requirements
 from wattloom.testing.harness import Harness, fingerprint
@@ -72,11 +72,11 @@ def test_a_place_of_a_later_tier_says_so_and_is_listed_after_the_first() -> None
         summary = "for tests"
         needs_power = True
 
-        def tier(self, shape: Shape, site: Site, outlook: Outlook) -> int:
+        def tier(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> int:
             return int(site.cls.machine.name != "concave")
 
-        def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
-            return outlook.watts
+        def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
+            return estimate.watts
 
     h = mixed(ConcaveFirst())
     found = explained(h)
@@ -201,8 +201,8 @@ def test_a_policy_that_does_not_go_by_watts_is_not_said_to() -> None:
     class Sooner(RankingPolicy):
         name, summary, needs_runtime = "sooner", "the shortest run", True
 
-        def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
-            return outlook.seconds
+        def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
+            return estimate.seconds
 
     h = Harness(Sooner()).function("f").node("a", CONCAVE).node("b", LINEAR)
     found = explained(h)

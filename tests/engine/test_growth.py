@@ -19,8 +19,8 @@ def test_shapes_never_seen_again_are_forgotten_with_their_lanes_and_rankings() -
     assert len(ledger._shape_of) <= kept
     assert len(engine.queue.lanes) <= kept
     assert len(ledger.index.rankings) <= kept
-    assert len(ledger.outlooks._seen) <= kept
-    assert len(ledger.outlooks._never) <= kept
+    assert len(ledger.estimates._seen) <= kept
+    assert len(ledger.estimates._never) <= kept
     assert len(engine.reservations.unwatched) <= kept
 
 

@@ -2,7 +2,7 @@
 
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.policies.protocol import RankingPolicy
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling import events as ev
 from wattloom.testing.builders import ARM, LINEAR, machine, requirements
 from wattloom.testing.harness import Harness
@@ -15,8 +15,8 @@ class Fastest(RankingPolicy):
     summary = "for tests"
     needs_runtime = True
 
-    def cost(self, shape: object, site: object, outlook: Outlook) -> float:
-        return outlook.seconds
+    def cost(self, shape: object, site: object, estimate: PlacementEstimate) -> float:
+        return estimate.seconds
 
 
 def seconds_of(h: Harness, task: str) -> float | None:

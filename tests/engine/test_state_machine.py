@@ -600,7 +600,7 @@ class EngineMachine(RuleBasedStateMachine):
         for name, record in list(ledger.tasks.items()):
             if name not in ledger.tasks or record.stage not in (Stage.QUEUED, Stage.HELD_BACK, Stage.BACKING_OFF):
                 continue
-            too_much = all(ledger.outlooks.never(record.shape, site) is not None for site in ledger.index.sites())
+            too_much = all(ledger.estimates.never(record.shape, site) is not None for site in ledger.index.sites())
             if too_much or record.task.defer_s > 1e3:
                 h.cancel(name)
 

@@ -31,7 +31,7 @@ from wattloom.kubernetes.state.node_cache import NodeCache
 from wattloom.policies.least_joules import SLOW_TIER
 from wattloom.policies.protocol import Policy, Proposal
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction, Conclude
@@ -510,7 +510,7 @@ def test_a_policy_that_names_a_node_that_was_not_offered_is_not_followed(
         def propose(self, ask: Ask, view: View) -> Proposal:
             return Proposal(named, 0.0)
 
-        def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float:
+        def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float:
             return 0.0
 
     choice = Choice(Elsewhere(), bench.driver.engine.ledger)

@@ -164,9 +164,9 @@ def test_what_was_learned_of_run_times_is_kept(bench: Bench) -> None:
     assert node
     bench.rotate()
     bench.submit("n/next#1")
-    outlook = bench.driver.engine.ledger.tasks["n/next#1"].holding.outlook
-    assert outlook is not None
-    assert outlook.seconds == pytest.approx(7.0)
+    estimate = bench.driver.engine.ledger.tasks["n/next#1"].holding.estimate
+    assert estimate is not None
+    assert estimate.seconds == pytest.approx(7.0)
 
 
 def test_a_log_is_full_by_what_came_after_its_beginning(bench: Bench) -> None:

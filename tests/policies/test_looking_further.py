@@ -17,7 +17,7 @@ from wattloom.policies import view as view_module
 from wattloom.policies.least_joules import LeastJoules
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Ask, Policy, Proposal, RankingPolicy, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import Place
 from wattloom.scheduling.state import TaskRecord
@@ -36,8 +36,8 @@ class Fastest(RankingPolicy):
     summary = "for tests: fewest seconds"
     needs_runtime = True
 
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
-        return outlook.seconds
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
+        return estimate.seconds
 
 
 class Swaps(Fastest):
@@ -56,8 +56,8 @@ class Swaps(Fastest):
         a, b = min(pairs, key=lambda pair: places[0][pair[0]] + places[1][pair[1]])
         return [Proposal(a, places[0][a]), Proposal(b, places[1][b])]
 
-    def free(self, ask: Ask, view: View) -> dict[str, Outlook]:
-        return {name: outlook for site, outlook in view.fitting(ask.shape) for name in site.members()}
+    def free(self, ask: Ask, view: View) -> dict[str, PlacementEstimate]:
+        return {name: estimate for site, estimate in view.fitting(ask.shape) for name in site.members()}
 
 
 def released_together(policy: Policy) -> Harness:

@@ -10,7 +10,7 @@ from wattloom.policies.fifo import Fifo
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.testing import policy_conformance as kit
 from wattloom.workload.shape import Shape
 
@@ -50,7 +50,7 @@ class CostsChange(Rogue):
 
     calls = 0
 
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         CostsChange.calls += 1
         return float(CostsChange.calls * 7919 % 101)
 
@@ -67,7 +67,7 @@ class LovesTheUnknown(MarginalEnergy):
 
 
 class JudgesOtherwise(Rogue):
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float:
         return -float(ord(site.first()[-1]))
 
 

@@ -183,7 +183,7 @@ def _on_its_node(record: TaskRecord, time: float, past_of: PastOf, behind: str =
         has.started,
         past_of(record, _past(record, time)),
         behind,
-        has.outlook.variant.name,
+        has.estimate.variant.name,
         () if behind else use_of(has.node.cls, has.devices),
     )
 

@@ -17,7 +17,7 @@ from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
 from wattloom.policies.view import Ask, Cell, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.units import MILLI
 from wattloom.workload.shape import Shape
 
@@ -109,8 +109,8 @@ def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason]:
     state = view.nodes().get(answer.node)
     if state is None or state.site is None:
         return None, Reason.BAD_PROPOSAL
-    outlook = view.outlook(ask.shape, state.site)
-    reason = view.refusal(ask.shape, state) if isinstance(outlook, Outlook) else outlook
+    estimate = view.estimate(ask.shape, state.site)
+    reason = view.refusal(ask.shape, state) if isinstance(estimate, PlacementEstimate) else estimate
     return (answer.node, Reason.TAKEN) if reason is None else (None, reason)
 
 
@@ -218,48 +218,48 @@ def _candidates(ask: Ask, view: View, policy: Policy) -> list[tuple[Site, Candid
     cells = view.cells(ask) if view.preferences(ask) else []
     found: list[tuple[Site, Candidate]] = []
     for site in view.sites():
-        outlook = view.outlook(ask.shape, site)
-        if not isinstance(outlook, Outlook) or not (verdicts or cells):
-            found.append((site, _candidate(ask, site, site.count, site.first(), outlook, view, policy)))
+        estimate = view.estimate(ask.shape, site)
+        if not isinstance(estimate, PlacementEstimate) or not (verdicts or cells):
+            found.append((site, _candidate(ask, site, site.count, site.first(), estimate, view, policy)))
             continue
-        for known, nodes in _parts(site, outlook, verdicts, cells):
+        for known, nodes in _parts(site, estimate, verdicts, cells):
             first = site.first_of(nodes) or ""
             found.append((site, _candidate(ask, site, nodes.bit_count(), first, known, view, policy)))
     return found
 
 
 def _parts(
-    site: Site, outlook: Outlook, verdicts: list[tuple[Reason, int]], cells: list[Cell]
-) -> list[tuple[Outlook | Reason, int]]:
+    site: Site, estimate: PlacementEstimate, verdicts: list[tuple[Reason, int]], cells: list[Cell]
+) -> list[tuple[PlacementEstimate | Reason, int]]:
     """The site's nodes by the first rule that is held against them; the others by what the task takes more there."""
-    parts: list[tuple[Outlook | Reason, int]] = []
+    parts: list[tuple[PlacementEstimate | Reason, int]] = []
     left = site.whole()
     for reason, fits in verdicts:
         parts.append((reason, left & ~fits))
         left &= fits
     for nodes, joules, seconds in cells:
-        parts.append((outlook.preferred(joules, seconds), left & nodes))
+        parts.append((estimate.preferred(joules, seconds), left & nodes))
         left &= ~nodes
-    return [(known, nodes) for known, nodes in (*parts, (outlook, left)) if nodes]
+    return [(known, nodes) for known, nodes in (*parts, (estimate, left)) if nodes]
 
 
 def _candidate(
-    ask: Ask, site: Site, count: int, first: str, outlook: Outlook | Reason, view: View, policy: Policy
+    ask: Ask, site: Site, count: int, first: str, estimate: PlacementEstimate | Reason, view: View, policy: Policy
 ) -> Candidate:
     reason, cost, variant, forecast, watts = Reason.DEARER, None, "", None, None
     lacks: tuple[str, ...] = ()
-    if isinstance(outlook, Outlook):
-        watts = outlook.watts if outlook.knows_power else None
-        variant, forecast = outlook.variant.name, outlook.forecast
-        verdict = _judge(ask, site, outlook, view, policy)
+    if isinstance(estimate, PlacementEstimate):
+        watts = estimate.watts if estimate.knows_power else None
+        variant, forecast = estimate.variant.name, estimate.forecast
+        verdict = _judge(ask, site, estimate, view, policy)
         if isinstance(verdict, Reason):
             reason = verdict
         elif isinstance(verdict, Unknown):
-            reason = outlook.unknown or Reason.RUNTIME_UNKNOWN
+            reason = estimate.unknown or Reason.RUNTIME_UNKNOWN
         else:
             cost = float(verdict)
     else:
-        reason = outlook
+        reason = estimate
         if reason in SHORT_OF:
             lacks = lacking(ask.shape, site, policy.terms, empty=reason in EVEN_WHEN_EMPTY)
     return Candidate(
@@ -278,9 +278,9 @@ def _candidate(
     )
 
 
-def _judge(ask: Ask, site: Site, outlook: Outlook, view: View, policy: Policy) -> float | Unknown | Reason:
+def _judge(ask: Ask, site: Site, estimate: PlacementEstimate, view: View, policy: Policy) -> float | Unknown | Reason:
     try:
-        verdict = policy.judge(ask, site, outlook, view)
+        verdict = policy.judge(ask, site, estimate, view)
         if isinstance(verdict, Unknown | Reason):
             return verdict
         cost = float(verdict)

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from wattloom.cluster.site import Site
 from wattloom.errors import PolicyError
 from wattloom.policies.protocol import RankingPolicy
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.workload.shape import Shape
 
 ARCHITECTURES: Final = ("x86_64", "aarch64")
@@ -35,11 +35,11 @@ class ArchFirst(RankingPolicy):
             raise PolicyError("first", f"must be {' or '.join(ARCHITECTURES)}, not {first!r}")
         self.first = first
 
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Share of the CPU that is given out, and a penalty for the other architectures."""
         used = site.allocated / max(1, site.cls.cpu)
         return used if site.cls.machine.profile.arch == self.first else LATER + used
 
-    def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def tie(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Among equals the one with the most memory left."""
         return site.memory / max(1, site.cls.memory)

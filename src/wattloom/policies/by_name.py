@@ -11,7 +11,7 @@ from itertools import chain
 from wattloom.cluster.site import Site
 from wattloom.cluster.topology import EVERY
 from wattloom.policies.view import View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.workload.shape import Shape
 
 
@@ -34,7 +34,7 @@ def nodes_with_room(shape: Shape, view: View, after: str = "") -> Iterator[tuple
 
 
 def has_room(shape: Shape, site: Site | None, view: View) -> bool:
-    return site is not None and isinstance(view.outlook(shape, site), Outlook)
+    return site is not None and isinstance(view.estimate(shape, site), PlacementEstimate)
 
 
 def steps_to(shape: Shape, site: Site, view: View, after: str) -> int:

@@ -16,7 +16,7 @@ from wattloom.energy.forecast import Unknown
 from wattloom.errors import PolicyError
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 
 MICROWATTS: Final = 6
 ONE_MICROWATT: Final = 1e-6
@@ -57,7 +57,7 @@ class ExecCapacity(Policy):
                 best, least = key, key[0]
         return Proposal(best[3], best[0]) if best is not None else Refusal(view.why_none(shape))
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
         """Watts left on the site's best node, negative because more are better."""
         limit = _limit(site.cls)
         nodes, allowed = view.nodes(), view.allowed(ask.shape)

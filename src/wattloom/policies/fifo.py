@@ -5,7 +5,7 @@ Owns that rule: every site costs the same, so the name decides.
 
 from wattloom.cluster.site import Site
 from wattloom.policies.protocol import RankingPolicy
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.workload.shape import Shape
 
 
@@ -15,5 +15,5 @@ class Fifo(RankingPolicy):
     name = "fifo"
     summary = "the first node by name that has room"
 
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         return 0.0

@@ -19,7 +19,7 @@ from wattloom.errors import PolicyError
 from wattloom.machines.machine import Machine
 from wattloom.policies.protocol import Policy, Proposal, Refusal, break_even_s
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.units import MILLI
 from wattloom.workload.shape import Shape
 
@@ -74,15 +74,15 @@ class LeastJoules(Policy):
 
     # -- what a place costs ------------------------------------------------------------------------------------------
 
-    def joules(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def joules(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """What the cluster spends more if the task goes there."""
         machine = site.cls.machine
-        seconds = outlook.seconds
+        seconds = estimate.seconds
         slower = 1.0 - machine.speed(site.demand + shape.cpu) / machine.speed(site.demand)
         neighbours = (machine.watts(site.demand) - machine.idle_w) * slower * seconds
         awake = self._floor(machine) * seconds * self._share_of_staying(shape, site)
         waking = machine.profile.wake_j if site.mode == Mode.ASLEEP else 0.0
-        return round(outlook.joules + neighbours + awake + waking, MICRO)
+        return round(estimate.joules + neighbours + awake + waking, MICRO)
 
     def _floor(self, machine: Machine) -> float:
         """Watts that a node draws only because it is awake: longer for this task, or, where none sleeps, until the last
@@ -106,13 +106,13 @@ class LeastJoules(Policy):
         return view.fastest(shape) * (1.0 + (self.stretch - 1.0) * 2.0 * shape.energy_weight)
 
     def rank(self, shape: Shape, site: Site, view: View) -> Rank | None:
-        outlook = view.room(shape, site)
-        if isinstance(outlook, Reason):
+        estimate = view.room(shape, site)
+        if isinstance(estimate, Reason):
             return None
-        if outlook.unknown is not None:
-            return UNKNOWN_TIER, inf, (round(outlook.watts, MICRO) if site.cls.machine.knows_power else inf)
-        seconds = outlook.seconds + _waking_time(site)
-        joules = self.joules(shape, site, outlook)
+        if estimate.unknown is not None:
+            return UNKNOWN_TIER, inf, (round(estimate.watts, MICRO) if site.cls.machine.knows_power else inf)
+        seconds = estimate.seconds + _waking_time(site)
+        joules = self.joules(shape, site, estimate)
         if seconds > self._limit(shape, view):
             return SLOW_TIER, round(seconds * PARTS_OF_A_SECOND) / PARTS_OF_A_SECOND, joules
         return FIRST_TIER, joules, -float(site.demand)
@@ -130,12 +130,12 @@ class LeastJoules(Policy):
         tier, cost, joules = rank
         return Proposal(node, joules if tier == SLOW_TIER else cost)
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
-        if outlook.unknown is not None:
-            return Unknown(str(outlook.unknown))
-        if outlook.seconds + _waking_time(site) > self._limit(ask.shape, view):
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
+        if estimate.unknown is not None:
+            return Unknown(str(estimate.unknown))
+        if estimate.seconds + _waking_time(site) > self._limit(ask.shape, view):
             return Reason.TOO_SLOW
-        return self.joules(ask.shape, site, outlook)
+        return self.joules(ask.shape, site, estimate)
 
     def linger(self, cls: NodeClass, view: View) -> float | None:
         """So many times as long as it takes for idling to cost what a wake-up does."""

@@ -14,7 +14,7 @@ from wattloom.cluster.site import Site
 from wattloom.errors import PolicyError
 from wattloom.machines.machine import PACKAGE_ERROR, PACKAGE_OF_IDLE, PACKAGE_OF_LOAD
 from wattloom.policies.protocol import RankingPolicy
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.units import MILLI
 from wattloom.workload.shape import Shape
 
@@ -43,12 +43,12 @@ class MarginalEnergy(RankingPolicy):
             raise PolicyError("guarantee", f"must be between 0 and 1, not {guarantee}")
         self.terms = Terms(guarantee=guarantee, tdp=tdp)
 
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         if site.demand + shape.cpu <= site.cls.cpu:
-            return round(outlook.watts, MICROWATTS)
+            return round(estimate.watts, MICROWATTS)
         last_core = site.cls.machine.last_core_watts(site.cls.cpu)
         return round(last_core * shape.cpu / MILLI, MICROWATTS)
 
-    def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def tie(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Among equals the fullest, so that others stay empty."""
         return -site.demand

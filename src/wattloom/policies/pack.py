@@ -5,7 +5,7 @@ Owns that rule. It keeps nodes empty that could sleep, and knows nothing of what
 
 from wattloom.cluster.site import Site
 from wattloom.policies.protocol import RankingPolicy
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.workload.shape import Shape
 
 
@@ -15,10 +15,10 @@ class Pack(RankingPolicy):
     name = "pack"
     summary = "the fullest node that still has room"
 
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Share of the CPU that is not given out yet."""
         return 1.0 - site.allocated / max(1, site.cls.cpu)
 
-    def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def tie(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Among equals the one with the least memory left."""
         return 1.0 - site.memory / max(1, site.cls.memory)

@@ -21,7 +21,7 @@ from wattloom.energy.forecast import Unknown
 from wattloom.policies.answers import Move, Proposal, Refusal
 from wattloom.policies.ask import Ask
 from wattloom.policies.view import Ranked, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.workload.shape import Shape
 
 __all__ = ["Ask", "Policy", "Proposal", "RankingPolicy", "Refusal", "View", "break_even_s", "sleeping"]
@@ -68,7 +68,7 @@ class Policy(ABC):
         return [None] * len(asks)
 
     @abstractmethod
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
         """What this site, which has room, costs in this policy's own measure, or why the policy passes it over.
 
         For explanations only. Lower is better.
@@ -106,42 +106,42 @@ class RankingPolicy(Policy):
     needs_runtime: ClassVar[bool] = False
 
     @abstractmethod
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Lower is better. Called only where there is room and the needed forecasts are known."""
 
-    def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def tie(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Second key among equal costs, lower first; then the node's name decides."""
         return 0.0
 
-    def tier(self, shape: Shape, site: Site, outlook: Outlook) -> int:
+    def tier(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> int:
         """A whole number from 0 on: whatever it costs, a site of a lower tier goes before one of a higher."""
         return 0
 
-    def unknown(self, outlook: Outlook) -> Unknown | None:
+    def unknown(self, estimate: PlacementEstimate) -> Unknown | None:
         """Which figure this policy needs and does not have here."""
-        if outlook.unknown is None:
+        if estimate.unknown is None:
             return None
-        if self.needs_power and not outlook.knows_power:
+        if self.needs_power and not estimate.knows_power:
             return Unknown("the machine has no power curve")
-        if self.needs_runtime and outlook.alone == 0.0:
+        if self.needs_runtime and estimate.alone == 0.0:
             return Unknown("no run time is known for this function")
         return None
 
     def rank(self, shape: Shape, site: Site, view: View) -> Ranked | None:
         """Tier, cost and second key; in the first tier the last two alone. Unknown, and what is not a number, ranks
         behind everything known; None where there is no room."""
-        outlook = view.room(shape, site)
-        if isinstance(outlook, Reason):
+        estimate = view.room(shape, site)
+        if isinstance(estimate, Reason):
             return None
-        if self.unknown(outlook) is not None:
-            return inf, self.tie(shape, site, outlook)
-        tier, cost = self.tier(shape, site, outlook), self.cost(shape, site, outlook)
-        tie = self.tie(shape, site, outlook)
+        if self.unknown(estimate) is not None:
+            return inf, self.tie(shape, site, estimate)
+        tier, cost = self.tier(shape, site, estimate), self.cost(shape, site, estimate)
+        tie = self.tie(shape, site, estimate)
         return (tier, cost, tie) if tier else (cost, tie)
 
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         return view.choose(ask.shape, self, ask)
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
-        unknown = self.unknown(outlook)
-        return unknown if unknown is not None else self.cost(ask.shape, site, outlook)
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
+        unknown = self.unknown(estimate)
+        return unknown if unknown is not None else self.cost(ask.shape, site, estimate)

@@ -13,7 +13,7 @@ from wattloom.energy.forecast import Unknown
 from wattloom.policies.by_name import nodes_with_room
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 
 LOT_BYTES: Final = 8
 LOTS: Final = 8
@@ -41,7 +41,7 @@ class RandomChoice(Policy):
         fitting = [name for _, name in nodes_with_room(shape, view)]
         return Proposal(fitting[last % len(fitting)], 0.0) if fitting else Refusal(view.why_none(shape))
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
         return 0.0
 
     def _lots(self, ask: Ask) -> list[int]:

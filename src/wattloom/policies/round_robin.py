@@ -11,7 +11,7 @@ from wattloom.energy.forecast import Unknown
 from wattloom.policies.by_name import nodes_with_room, steps_to
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 
 
 class RoundRobin(Policy):
@@ -28,6 +28,6 @@ class RoundRobin(Policy):
             return Proposal(name, float(steps))
         return Refusal(view.why_none(ask.shape))
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
         """Nodes that come before it in the turn."""
         return float(steps_to(ask.shape, site, view, after=view.last_node))

@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 from wattloom.cluster.fit import Terms
 from wattloom.cluster.site import Site
 from wattloom.policies.protocol import RankingPolicy
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.units import MIB, MILLI
 from wattloom.workload.shape import Shape
 
@@ -43,7 +43,7 @@ class Spread(RankingPolicy):
         self.ignore_requests = ignore_requests
         self.terms = Terms(guarantee=0.0) if ignore_requests else Terms()
 
-    def cost(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def cost(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Points, negative because more are better."""
         cls = site.cls
         if self.ignore_requests:
@@ -57,7 +57,7 @@ class Spread(RankingPolicy):
             points += balanced_allocation(cpu + shape.cpu, cls.cpu, memory + shape.memory, cls.memory)
         return -points
 
-    def tie(self, shape: Shape, site: Site, outlook: Outlook) -> float:
+    def tie(self, shape: Shape, site: Site, estimate: PlacementEstimate) -> float:
         """Among equals the least used, to the last digit."""
         return site.demand / max(1, site.cls.cpu)
 

@@ -19,7 +19,7 @@ from wattloom.energy.signal import Signal
 from wattloom.policies.answers import Proposal, Refusal
 from wattloom.policies.ask import Ask
 from wattloom.policies.graph import Graph
-from wattloom.prediction.outlook import Outlook, Outlooks
+from wattloom.prediction.placement_estimate import PlacementEstimate, PlacementEstimates
 from wattloom.prediction.readings import Readings
 from wattloom.workload.preference import Labels, Preference
 from wattloom.workload.shape import Shape
@@ -85,7 +85,7 @@ class Ranker(Protocol):
 class View:
     """The cluster, read only."""
 
-    def __init__(self, index: Index, outlooks: Outlooks, readings: Readings, rules: Rules) -> None:
+    def __init__(self, index: Index, estimates: PlacementEstimates, readings: Readings, rules: Rules) -> None:
         self.time: float = 0.0
         self.cap_microwatts: int | None = None
         """Limit on the whole cluster's draw."""
@@ -110,7 +110,7 @@ class View:
         self._runs_on: dict[int, list[tuple[NodeClass, float]]] = {}
         self._runs_on_at: int = -1
         self._fastest: dict[int, float] = {}
-        self._outlooks: Final = outlooks
+        self._estimates: Final = estimates
         self.readings: Final = readings
         """What meters last said."""
         self.more_preferences: Callable[[Ask], Iterable[Preference]] | None = None
@@ -123,22 +123,22 @@ class View:
         self._labelled: dict[Labels, int] = {}
         self._labelled_at: int = -1
 
-    def outlook(self, shape: Shape, site: Site) -> Outlook | Reason:
+    def estimate(self, shape: Shape, site: Site) -> PlacementEstimate | Reason:
         """What a task of this shape would do there, or why it does not fit there now."""
-        outlook = self._outlooks.at(shape, site)
-        if self.cap_microwatts is not None and isinstance(outlook, Outlook):
+        estimate = self._estimates.at(shape, site)
+        if self.cap_microwatts is not None and isinstance(estimate, PlacementEstimate):
             if self._index.unknown_power:
                 return Reason.POWER_UNKNOWN
-            if self._index.microwatts + outlook.added_microwatts > self.cap_microwatts:
+            if self._index.microwatts + estimate.added_microwatts > self.cap_microwatts:
                 return Reason.CLUSTER_WATTS
-        return outlook
+        return estimate
 
-    def room(self, shape: Shape, site: Site) -> Outlook | Reason:
+    def room(self, shape: Shape, site: Site) -> PlacementEstimate | Reason:
         """The same without the cluster's power cap: what depends on shape and site alone."""
-        outlook = self._outlooks.at(shape, site)
-        if self._more is not None and isinstance(outlook, Outlook):
-            return outlook.preferred(self._more[0], self._more[1])
-        return outlook
+        estimate = self._estimates.at(shape, site)
+        if self._more is not None and isinstance(estimate, PlacementEstimate):
+            return estimate.preferred(self._more[0], self._more[1])
+        return estimate
 
     def allowed(self, shape: Shape) -> int:
         """The nodes that rules let the shape go to, as a set (see `cluster.topology`); `EVERY`: there are no rules.
@@ -172,7 +172,7 @@ class View:
     def takes(self, shape: Shape, node: NodeState) -> bool:
         """Whether this node could be given a task of the shape now."""
         site = node.site
-        if site is None or not isinstance(self.outlook(shape, site), Outlook):
+        if site is None or not isinstance(self.estimate(shape, site), PlacementEstimate):
             return False
         return self.allowed(shape) >> node.number & 1 == 1
 
@@ -190,14 +190,14 @@ class View:
         rank = ranking.rank(site) if ranking is not None else None
         return 0.0 if rank is None else rank[1]
 
-    def fitting(self, shape: Shape) -> Iterator[tuple[Site, Outlook]]:
-        """Every site that has room for the shape now, on a node it may go to, with the outlook there."""
+    def fitting(self, shape: Shape) -> Iterator[tuple[Site, PlacementEstimate]]:
+        """Every site that has room for the shape now, on a node it may go to, with the estimate there."""
         allowed = self.allowed(shape)
-        for site, outlook in self._outlooks.with_room(shape, self._index.sites()):
+        for site, estimate in self._estimates.with_room(shape, self._index.sites()):
             if allowed != EVERY and not site.whole() & allowed:
                 continue
-            if self.cap_microwatts is None or isinstance(self.outlook(shape, site), Outlook):
-                yield site, outlook
+            if self.cap_microwatts is None or isinstance(self.estimate(shape, site), PlacementEstimate):
+                yield site, estimate
 
     def choose(self, shape: Shape, ranker: Ranker, ask: Ask | None = None) -> Proposal | Refusal:
         """The first node of the site of lowest rank. A rank must depend on the shape and the site alone: it is kept.
@@ -220,7 +220,7 @@ class View:
             return self._cheapest_among(shape, ranking, allowed)
         if self.cap_microwatts is None:
             return ranking.best()
-        return ranking.best_where(lambda site: isinstance(self.outlook(shape, site), Outlook))
+        return ranking.best_where(lambda site: isinstance(self.estimate(shape, site), PlacementEstimate))
 
     # -- what holds for some nodes only --------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class View:
             node = self._index.nodes[at[(among & -among).bit_length() - 1]]
             among &= among - 1
             site = node.site
-            if site is None or not isinstance(self.outlook(shape, site), Outlook):
+            if site is None or not isinstance(self.estimate(shape, site), PlacementEstimate):
                 continue
             if site.serial not in sites:
                 sites[site.serial] = rank_of(self._rank_with(shape, site, ranker, more))
@@ -338,7 +338,7 @@ class View:
     def _cheapest_among(self, shape: Shape, ranking: Ranking, allowed: int) -> Site | None:
         if self.cap_microwatts is None:
             return ranking.best_among(allowed)
-        return ranking.best_among(allowed, lambda site: isinstance(self.outlook(shape, site), Outlook))
+        return ranking.best_among(allowed, lambda site: isinstance(self.estimate(shape, site), PlacementEstimate))
 
     def sites(self) -> list[Site]:
         return self._index.sites()
@@ -362,7 +362,7 @@ class View:
                 self._runs_on.clear()
                 self._fastest.clear()
                 self._runs_on_at = self._index.changes
-            found = self._outlooks.alone(shape, self.classes())
+            found = self._estimates.alone(shape, self.classes())
             self._runs_on[shape.index] = found
         return found
 
@@ -382,13 +382,13 @@ class View:
         ever = False
         barred: Reason | None = None
         for site in self._index.sites():
-            if self._outlooks.never(shape, site) is not None:
+            if self._estimates.never(shape, site) is not None:
                 continue
             if allowed != EVERY and not site.whole() & allowed:
                 barred = barred or self.refusal(shape, self._index.nodes[site.first()])
                 continue
             ever = True
-            if self.cap_microwatts is not None and isinstance(self._outlooks.at(shape, site), Outlook):
+            if self.cap_microwatts is not None and isinstance(self._estimates.at(shape, site), PlacementEstimate):
                 return Reason.POWER_UNKNOWN if self._index.unknown_power else Reason.CLUSTER_WATTS
         return Reason.NO_ROOM if ever else barred or Reason.NEVER_FITS
 

@@ -15,7 +15,7 @@ from wattloom.energy.forecast import Unknown
 from wattloom.errors import PolicyError
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 
 Pair = tuple[float, float]
 """Joules and seconds."""
@@ -50,11 +50,11 @@ class Weighted(Policy):
             return Proposal(min(view.first(ask.shape, site) for site in unknown), inf)
         return Refusal(view.why_none(ask.shape))
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
-        if outlook.unknown is not None:
-            return Unknown(str(outlook.unknown))
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
+        if estimate.unknown is not None:
+            return Unknown(str(estimate.unknown))
         known, _ = _candidates(ask, view)
-        return _score((outlook.joules, outlook.seconds), self._weight(ask), _scale(known))
+        return _score((estimate.joules, estimate.seconds), self._weight(ask), _scale(known))
 
     def _weight(self, ask: Ask) -> float:
         return ask.task.energy_weight if self.energy_weight is None else self.energy_weight
@@ -64,11 +64,11 @@ def _candidates(ask: Ask, view: View) -> tuple[dict[Pair, list[Site]], list[Site
     """Sites with room by their forecast, since many differ in memory alone; and those without a forecast."""
     known: dict[Pair, list[Site]] = {}
     unknown: list[Site] = []
-    for site, outlook in view.fitting(ask.shape):
-        if outlook.unknown is not None:
+    for site, estimate in view.fitting(ask.shape):
+        if estimate.unknown is not None:
             unknown.append(site)
             continue
-        pair = (outlook.joules, outlook.seconds)
+        pair = (estimate.joules, estimate.seconds)
         if pair in known:
             known[pair].append(site)
         else:

@@ -4,7 +4,8 @@ A predictor says how long a build takes alone on a machine and how much more it 
 learns both from what ran. It is a fold over what it is told: no clock, no chance, no I/O, so that a log replays to the
 same forecasts. What it says is kept until it says that forecasts have changed.
 
-The engine makes outlooks of it (`prediction.outlook`): room, neighbours, watts and joules are no business of its own.
+The engine makes estimates of it (`prediction.placement_estimate`): room, neighbours, watts and joules are no business
+of its own.
 """
 
 from abc import ABC, abstractmethod

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from wattloom.cluster.node_class import DeviceShare
 from wattloom.cluster.site import NodeState
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.workload.shape import Shape
 
 if TYPE_CHECKING:
@@ -19,14 +19,27 @@ class Allocation:
     """One attempt's part of a node. It begins with the decision and ends when the task has left."""
 
     __slots__ = (
-        "attempt", "cost", "devices", "guaranteed", "lease", "leaving", "memory", "node", "number", "outlook",
-        "progress", "resizing", "started", "taken", "target",
+        "attempt",
+        "cost",
+        "devices",
+        "estimate",
+        "guaranteed",
+        "lease",
+        "leaving",
+        "memory",
+        "node",
+        "number",
+        "progress",
+        "resizing",
+        "started",
+        "taken",
+        "target",
     )  # fmt: skip
 
-    def __init__(self, node: NodeState, outlook: Outlook, cost: float | None, attempt: int) -> None:
+    def __init__(self, node: NodeState, estimate: PlacementEstimate, cost: float | None, attempt: int) -> None:
         self.node: Final = node
         self.attempt: Final = attempt
-        self.outlook: Outlook = outlook
+        self.estimate: PlacementEstimate = estimate
         """The build that runs there, and what was expected of it."""
         self.cost: float | None = cost
         """In the policy's own measure; None: unknown."""
@@ -60,12 +73,12 @@ class Allocation:
 class Lease:
     """A share of a node, taken once, on which tasks of one shape follow each other."""
 
-    __slots__ = ("behind", "cost", "holder", "node", "outlook", "shape", "until")
+    __slots__ = ("behind", "cost", "estimate", "holder", "node", "shape", "until")
 
     def __init__(self, holder: "TaskRecord", allocation: Allocation, until: float) -> None:
         self.holder: TaskRecord = holder
         self.node: Final = allocation.node
-        self.outlook: Final = allocation.outlook
+        self.estimate: Final = allocation.estimate
         self.cost: Final = allocation.cost
         self.shape: Final[Shape] = holder.shape
         self.until: float = until

@@ -293,11 +293,11 @@ class Engine:
     def _assign_again(self, assigned: list[Assigned]) -> None:
         """Who still fits keeps his node; the others go back to the queue."""
         for record, node, cost in assigned:
-            outlook = self.ledger.check(record, node)
-            if isinstance(outlook, Reason):
+            estimate = self.ledger.check(record, node)
+            if isinstance(estimate, Reason):
                 self.placement.enqueue(record)
             else:
-                self.ledger.commit(record, node, outlook, cost)
+                self.ledger.commit(record, node, estimate, cost)
 
     def _node_lost(self, event: ev.NodeLost) -> None:
         state = self._node(event.node)
@@ -501,7 +501,7 @@ class Engine:
             allocation.number = event.past.place
         record.enter(Stage.RUNNING if event.started else Stage.PLACED)
         if self._readings:
-            self.ledger.will_draw(node, record, allocation.outlook)
+            self.ledger.will_draw(node, record, allocation.estimate)
 
     def _check_build(self, event: ev.TaskFound, node: NodeState) -> None:
         known = self.ledger.tasks.get(event.task.id)
@@ -565,7 +565,7 @@ class Engine:
                 ledger.readings.gone(has.node.name, record.name)
             again = ledger.retake(record, task, shape)
             if self._readings:
-                ledger.will_draw(again.node, record, again.outlook)
+                ledger.will_draw(again.node, record, again.estimate)
             self.placement.freed(again.node)
             if again.target is not None:
                 self.placement.freed(again.target.node)

@@ -79,7 +79,7 @@ def _waking_nodes_can_hold_what_they_wake_for(engine: Engine) -> None:
         site, cap_w = node.site, node.cls.cap_w
         assert site is not None
         _require(not node.over, f"{name} wakes up for more than it has")
-        refused = [task for task in node.tasks if ledger.outlooks.never(ledger.tasks[task].shape, site) is not None]
+        refused = [task for task in node.tasks if ledger.estimates.never(ledger.tasks[task].shape, site) is not None]
         _require(not refused, f"{name} wakes up for {refused}, which it may not take")
         draws = node.cls.machine.waking_watts(node.demand)
         _require(not node.tasks or cap_w is None or draws <= cap_w, f"{name} wakes up for more than its cap allows")

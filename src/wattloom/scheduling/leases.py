@@ -25,8 +25,8 @@ class Leases:
 
     def open(self, record: TaskRecord, allocation: Allocation, time: float) -> None:
         """The policy has placed a task: if it is short and free to follow, others may follow it."""
-        shape, outlook = record.shape, allocation.outlook
-        if outlook.alone <= 0.0 or outlook.seconds > self._ahead_s or shape.waits:
+        shape, estimate = record.shape, allocation.estimate
+        if estimate.alone <= 0.0 or estimate.seconds > self._ahead_s or shape.waits:
             return
         if shape.requirements.where is not None:  # rules look at where each of its tasks is
             return
@@ -54,12 +54,12 @@ class Leases:
         count = len(lease.behind)
         if time >= lease.until or count >= self._most or lease.node.mode != Mode.AWAKE:
             return False
-        return count * lease.outlook.seconds < self._ahead_s
+        return count * lease.estimate.seconds < self._ahead_s
 
     def put_behind(self, record: TaskRecord, lease: Lease) -> Allocation:
         """It will run on the share; nothing is taken for it."""
         record.enter(Stage.BEHIND)
-        allocation = Allocation(lease.node, lease.outlook, lease.cost, record.attempt)
+        allocation = Allocation(lease.node, lease.estimate, lease.cost, record.attempt)
         allocation.lease = lease
         record.allocation = allocation
         lease.behind[record.name] = record

@@ -30,7 +30,7 @@ from wattloom.energy.used import Used
 from wattloom.machines.machine import Machine
 from wattloom.policies.view import View
 from wattloom.prediction.guard import guarded
-from wattloom.prediction.outlook import Outlook, Outlooks
+from wattloom.prediction.placement_estimate import PlacementEstimate, PlacementEstimates
 from wattloom.prediction.protocol import Predictor
 from wattloom.prediction.readings import Readings
 from wattloom.prediction.table import Table
@@ -63,8 +63,8 @@ class Ledger:
         self.predictor: Final[Predictor] = Table() if predictor is None else guarded(predictor)
         self.readings: Final[Readings] = self.predictor.readings()
         self.rules: Final = Rules(self.index)
-        self.outlooks: Final = Outlooks(self.predictor, terms)
-        self.view: Final = View(self.index, self.outlooks, self.readings, self.rules)
+        self.estimates: Final = PlacementEstimates(self.predictor, terms)
+        self.view: Final = View(self.index, self.estimates, self.readings, self.rules)
         self.machines: dict[str, Machine] = {}
         self.functions: dict[str, Function] = {}
         self.nodes: dict[str, Node] = {}
@@ -150,7 +150,7 @@ class Ledger:
         idle = [shape for shape in self.shapes.values() if not shape.live]
         for shape in idle:
             del self.shapes[shape.index]
-            self.outlooks.drop(shape)
+            self.estimates.drop(shape)
             self.view.usual_cost.pop(shape.index, None)
         self._shape_of = {key: shape for key, shape in self._shape_of.items() if shape.live}
         self.rules.forget(idle)
@@ -165,7 +165,7 @@ class Ledger:
         if has is None or not has.taken:
             return False
         function, machine = record.shape.function, has.node.cls.machine
-        changed = self.predictor.learn(function, has.outlook.variant, machine, Seconds(seconds), record.task.size)
+        changed = self.predictor.learn(function, has.estimate.variant, machine, Seconds(seconds), record.task.size)
         if changed:
             self._forecasts_changed(function.name)
         return changed
@@ -174,7 +174,7 @@ class Ledger:
         """Of one function, or of all."""
         for shape in self.shapes.values():
             if function is None or shape.function.name == function:
-                self.outlooks.forget(shape)
+                self.estimates.forget(shape)
         self.index.kinds_changed()
 
     def read(self, node: str, watts: float, tasks: dict[str, float]) -> None:
@@ -188,9 +188,9 @@ class Ledger:
         for function, draws in by_function.items():
             self.readings.averaged(function, sum(draws) / len(draws))
 
-    def will_draw(self, node: NodeState, record: TaskRecord, outlook: Outlook) -> None:
+    def will_draw(self, node: NodeState, record: TaskRecord, estimate: PlacementEstimate) -> None:
         """It is about to run there, before a meter says so."""
-        forecast = outlook.watts if outlook.knows_power else None
+        forecast = estimate.watts if estimate.knows_power else None
         share = record.shape.cpu / max(1, node.cls.cpu)
         self.readings.placed(node.name, record.name, record.task.function, forecast, share)
 
@@ -210,26 +210,31 @@ class Ledger:
 
     # -- commit and undo ---------------------------------------------------------------------------------------------
 
-    def check(self, record: TaskRecord, node: NodeState) -> Outlook | Reason:
+    def check(self, record: TaskRecord, node: NodeState) -> PlacementEstimate | Reason:
         """Whether the task may go to this node now."""
         site = node.site
         assert site is not None
-        outlook = self.view.outlook(record.shape, site)
-        if self.rules.active and not isinstance(outlook, Reason):
-            return self.view.refusal(record.shape, node) or outlook
-        return outlook
+        estimate = self.view.estimate(record.shape, site)
+        if self.rules.active and not isinstance(estimate, Reason):
+            return self.view.refusal(record.shape, node) or estimate
+        return estimate
 
     def commit(
-        self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None, devices: DeviceUse = ()
+        self,
+        record: TaskRecord,
+        node: NodeState,
+        estimate: PlacementEstimate,
+        cost: float | None,
+        devices: DeviceUse = (),
     ) -> Allocation:
         """Take what the task needs; of devices just these, if it has them already. `undo` is the inverse."""
         shape = record.shape
-        allocation = Allocation(node, outlook, cost, record.attempt)
+        allocation = Allocation(node, estimate, cost, record.attempt)
         record.allocation = allocation
         allocation.taken = True
         guaranteed = shape.cpu if self._in_full else fit.guaranteed(shape, self.terms)
         allocation.guaranteed = guaranteed
-        if not shape.plain and (wanted := shape.devices[outlook.variant.name]):
+        if not shape.plain and (wanted := shape.devices[estimate.variant.name]):
             grant = (both(node.devices, devices), devices) if devices else take_devices(node.cls, node.devices, wanted)
             assert grant is not None or node.over
             if grant is not None:
@@ -277,7 +282,7 @@ class Ledger:
         node.over = True
         usable = fit.usable_variants(shape, node.cls) or shape.variants
         build = next((each for each in shape.variants if each.name == variant), usable[0])
-        return self.commit(record, node, self.outlooks.of_variant(shape, build, site), None, devices)
+        return self.commit(record, node, self.estimates.of_variant(shape, build, site), None, devices)
 
     def change_task(self, record: TaskRecord, task: Task, shape: Shape) -> None:
         """It has other needs. Only for a task that has nothing of a node."""
@@ -301,13 +306,13 @@ class Ledger:
 
     def _retaken(self, record: TaskRecord, had: Allocation, before: Shape) -> Allocation:
         node, shape = had.node, record.shape
-        wanted = before.devices.get(had.outlook.variant.name)
+        wanted = before.devices.get(had.estimate.variant.name)
         node.over = True
-        site, build = node.site, _build(shape, had.outlook.variant.name)
+        site, build = node.site, _build(shape, had.estimate.variant.name)
         assert site is not None
         same = had.devices and wanted == shape.devices[build.name]
         devices = use_of(node.cls, had.devices) if same else ()
-        has = self.commit(record, node, self.outlooks.of_variant(shape, build, site), had.cost, devices)
+        has = self.commit(record, node, self.estimates.of_variant(shape, build, site), had.cost, devices)
         has.started, has.number, has.progress = had.started, had.number, had.progress
         if had.resizing is not None:  # it will still be reported, and changes nothing any more
             room = (has.guaranteed, shape.memory)
@@ -318,10 +323,10 @@ class Ledger:
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
-    def take_target(self, record: TaskRecord, node: NodeState, outlook: Outlook) -> Allocation:
+    def take_target(self, record: TaskRecord, node: NodeState, estimate: PlacementEstimate) -> Allocation:
         """Take what the task needs on the node it is to move to. `drop_target` is the inverse."""
         has = record.holding
-        target = self.commit(record, node, outlook, None)
+        target = self.commit(record, node, estimate, None)
         record.allocation = has
         has.target = target
         return target
@@ -439,7 +444,7 @@ class Ledger:
         allowed = self.view.allowed(shape)
         best: Site | None = None
         for site in self.index.sites():
-            if site.mode != Mode.AWAKE or self.outlooks.never(shape, site) is not None:
+            if site.mode != Mode.AWAKE or self.estimates.never(shape, site) is not None:
                 continue
             if (allowed == EVERY or site.whole() & allowed) and (best is None or _emptier(site, best)):
                 best = site
@@ -457,7 +462,7 @@ class Ledger:
         """Whether the node could take the shape when empty, by the rules as they stand."""
         site = node.site
         assert site is not None
-        return self.outlooks.never(shape, site) is None and self.view.refusal(shape, node) is None
+        return self.estimates.never(shape, site) is None and self.view.refusal(shape, node) is None
 
     def fits_under_the_cap(self, shape: Shape) -> bool:
         """Whether a task of this shape would have the watts it needs if it had the cluster for itself."""
@@ -469,7 +474,7 @@ class Ledger:
         return any(
             idle - _idle_microwatts(site) + round(site.cls.machine.watts(shape.cpu) * MICRO) <= cap
             for site in sites
-            if self.outlooks.never(shape, site) is None
+            if self.estimates.never(shape, site) is None
         )
 
     def end(self, record: TaskRecord, outcome: Outcome) -> None:

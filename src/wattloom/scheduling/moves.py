@@ -92,20 +92,20 @@ class Moves:
         has = record.holding
         if node is has.node or node.mode != Mode.AWAKE:
             return f"{to} is not another node that is awake"
-        outlook = self._ledger.check(record, node)
-        if isinstance(outlook, Reason):
-            return f"{to}: {outlook}"
-        if outlook.variant.name != has.outlook.variant.name:
+        estimate = self._ledger.check(record, node)
+        if isinstance(estimate, Reason):
+            return f"{to}: {estimate}"
+        if estimate.variant.name != has.estimate.variant.name:
             return f"{to} would run another build of {record.name}"
         if has.lease is not None:
             self._leases.close(has.lease)
-        target = self._ledger.take_target(record, node, outlook)
+        target = self._ledger.take_target(record, node, estimate)
         self._placement.placed += 1
         target.number = self._placement.placed
         devices = use_of(node.cls, target.devices)
-        variant, number = outlook.variant.name, target.number
+        variant, number = estimate.variant.name, target.number
         self._turn.out.append(
-            Migrate(record.name, has.attempt, has.node.name, to, variant, devices, outlook.forecast, number)
+            Migrate(record.name, has.attempt, has.node.name, to, variant, devices, estimate.forecast, number)
         )
         return ""
 
@@ -115,7 +115,7 @@ class Moves:
         after = self._ledger.arrive(record)
         if self._readings:
             self._ledger.readings.gone(before.node.name, record.name)
-            self._ledger.will_draw(after.node, record, after.outlook)
+            self._ledger.will_draw(after.node, record, after.estimate)
         self._placement.freed(before.node)
 
     def stays(self, record: TaskRecord) -> NodeState:

@@ -13,7 +13,7 @@ from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import NodeState
 from wattloom.policies.answers import Proposal, Refusal
 from wattloom.policies.protocol import Policy
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling.allocation import Allocation, Lease
 from wattloom.scheduling.evictions import Evictions
 from wattloom.scheduling.idle_sleep import IdleSleep
@@ -166,15 +166,15 @@ class Placement:
 
     def _commit_planned(self, record: TaskRecord, proposal: Proposal) -> None:
         node = self._ledger.index.nodes.get(proposal.node)
-        outlook = self._ledger.check(record, node) if node is not None else Reason.BAD_PROPOSAL
-        if node is None or isinstance(outlook, Reason) or proposal.evicts:  # who is to make room is looked at alone
+        estimate = self._ledger.check(record, node) if node is not None else Reason.BAD_PROPOSAL
+        if node is None or isinstance(estimate, Reason) or proposal.evicts:  # who is to make room is looked at alone
             return
         if self.watcher is not None:
             self.planned = proposal
             self.watcher(record)
             self.planned = None
         record.by_choice = False
-        self._commit(record, node, outlook, cost_of(proposal))
+        self._commit(record, node, estimate, cost_of(proposal))
         if self._rules.active and self._rules.has_moved:
             self._hints.rules_moved()
 
@@ -205,16 +205,16 @@ class Placement:
         if answer.evicts:
             return self._make_room(record, answer)
         node = ledger.index.nodes.get(answer.node)
-        outlook: Outlook | Reason = Reason.BAD_PROPOSAL
+        estimate: PlacementEstimate | Reason = Reason.BAD_PROPOSAL
         if node is not None:
-            outlook = ledger.check(record, node)
-        if node is None or isinstance(outlook, Reason):
-            assert isinstance(outlook, Reason)
-            self.tell_waiting(record, outlook, None, f"the policy proposed {answer.node}")
+            estimate = ledger.check(record, node)
+        if node is None or isinstance(estimate, Reason):
+            assert isinstance(estimate, Reason)
+            self.tell_waiting(record, estimate, None, f"the policy proposed {answer.node}")
             record.refusals += 1
             self._ask_again(record, self._turn.time + _back_off_s(record.refusals))
-            return outlook
-        self._commit(record, node, outlook, cost_of(answer))
+            return estimate
+        self._commit(record, node, estimate, cost_of(answer))
         return None
 
     def _make_room(self, record: TaskRecord, proposal: Proposal) -> Reason:
@@ -269,7 +269,7 @@ class Placement:
             record.ask_at = time
             self._timers.set(time, "ask-again", record.name, record.epoch)
 
-    def _commit(self, record: TaskRecord, node: NodeState, outlook: Outlook, cost: float | None) -> None:
+    def _commit(self, record: TaskRecord, node: NodeState, estimate: PlacementEstimate, cost: float | None) -> None:
         ledger, reservations = self._ledger, self._reservations
         if reservations.held or reservations.first is not None:
             reservations.release(record)
@@ -279,7 +279,7 @@ class Placement:
         record.attempt += 1
         record.reason = None
         record.ask_at = 0.0
-        allocation = ledger.commit(record, node, outlook, cost)
+        allocation = ledger.commit(record, node, estimate, cost)
         if cost is not None and record.shape.waits:
             ledger.note_cost(record.shape, cost)
         if self._queue.blocked or reservations.unwatched:
@@ -297,9 +297,9 @@ class Placement:
     def place(self, record: TaskRecord, allocation: Allocation) -> None:
         """Its node is awake: the backend is told to run it there."""
         record.enter(Stage.PLACED)
-        node, outlook = allocation.node, allocation.outlook
+        node, estimate = allocation.node, allocation.estimate
         if self._readings:
-            self._ledger.will_draw(node, record, outlook)
+            self._ledger.will_draw(node, record, estimate)
         self.placed += 1
         allocation.number = self.placed
         self._turn.out.append(
@@ -307,11 +307,11 @@ class Placement:
                 record.name,
                 allocation.attempt,
                 node.name,
-                outlook.variant.name,
+                estimate.variant.name,
                 allocation.cost,
                 self._ledger.terms.guarantee,
                 use_of(node.cls, allocation.devices) if allocation.devices else (),
-                outlook.forecast,
+                estimate.forecast,
                 "",
                 self.placed,
             )
@@ -371,7 +371,7 @@ class Placement:
                 record.name,
                 allocation.attempt,
                 lease.node.name,
-                lease.outlook.variant.name,
+                lease.estimate.variant.name,
                 None,
                 self._ledger.terms.guarantee,
                 use_of(lease.node.cls, lease.holder.holding.devices),

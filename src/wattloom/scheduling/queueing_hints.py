@@ -7,7 +7,7 @@ from typing import Final
 
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import NodeState
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling.ledger import Ledger
 from wattloom.scheduling.queue import Queue
 from wattloom.scheduling.state import TaskRecord
@@ -31,7 +31,7 @@ class QueueingHints:
         assert site is not None
         for lane in list(self._queue.blocked.values()):
             if lane.blocked_by not in ASKED_ANYWAY:
-                if not isinstance(ledger.outlooks.at(lane.shape, site), Outlook):
+                if not isinstance(ledger.estimates.at(lane.shape, site), PlacementEstimate):
                     continue
                 if ledger.rules.active and ledger.view.refusal(lane.shape, node) is not None:
                     continue

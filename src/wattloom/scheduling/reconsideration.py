@@ -55,7 +55,7 @@ class Reconsideration:
 def _shown(record: TaskRecord) -> Running:
     has = record.holding
     return Running(
-        record.task, record.shape, has.node.name, has.outlook.variant.name, has.started, has.progress,
+        record.task, record.shape, has.node.name, has.estimate.variant.name, has.started, has.progress,
         has.guaranteed, has.memory_of(record.shape), has.target is not None or has.resizing is not None,
         record.checkpoint,
     )  # fmt: skip

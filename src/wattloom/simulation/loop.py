@@ -273,7 +273,7 @@ class Simulation:
         target = has.target
         hosts, arrival = self.physics.hosts, self._arrival_of[task]
         host, to = hosts[has.node.name], hosts[target.node.name]
-        work = self._seconds[arrival.task.function, target.outlook.variant.name, to.machine.name] * arrival.factor
+        work = self._seconds[arrival.task.function, target.estimate.variant.name, to.machine.name] * arrival.factor
         self.physics.move(host, to, task, time, work)
         self.driver.tell(ev.TaskMigrated(time, task, attempt, to.name))
 

@@ -77,11 +77,11 @@ def _task(record: TaskRecord) -> tuple[object, ...]:
 
 
 def _allocation(has: Allocation) -> tuple[object, ...]:
-    outlook = has.outlook
+    estimate = has.estimate
     return (
         has.node.name, has.attempt, has.started, has.taken, has.guaranteed, has.devices, has.cost, has.number,
-        has.leaving, has.memory, has.progress, has.resizing,
-        None if has.target is None else _allocation(has.target), outlook.variant.name, outlook.seconds, outlook.watts,
+        has.leaving, has.memory, has.progress, has.resizing, None if has.target is None else _allocation(has.target),
+        estimate.variant.name, estimate.seconds, estimate.watts,
     )  # fmt: skip
 
 

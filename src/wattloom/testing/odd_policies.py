@@ -17,7 +17,7 @@ from wattloom.policies.least_joules import LeastJoules
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy, Proposal, Refusal
 from wattloom.policies.view import Ask, Ranked, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.units import GIB
 from wattloom.workload.shape import Shape
 
@@ -171,7 +171,7 @@ class Scripted(Policy):
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         return self.script(ask, view)
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
         return 0.0
 
     def linger(self, cls: NodeClass, view: View) -> float | None:

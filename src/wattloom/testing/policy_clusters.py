@@ -158,7 +158,7 @@ class History:
         return [
             name
             for name, record in ledger.tasks.items()
-            if any(ledger.outlooks.never(record.shape, site) is None for site in ledger.index.sites())
+            if any(ledger.estimates.never(record.shape, site) is None for site in ledger.index.sites())
         ]
 
     def pass_time(self, until: float) -> None:

@@ -22,7 +22,7 @@ from wattloom.history.explanation import explain
 from wattloom.machines.profile import MachineProfile
 from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import Wait
@@ -179,7 +179,7 @@ def it_judges_as_it_proposes(make: Make) -> None:
         if not isinstance(answer, Proposal):
             return
         taken = view.nodes()[answer.node].site
-        costs = {site: policy.judge(ask, site, outlook, view) for site, outlook in view.fitting(ask.shape)}
+        costs = {site: policy.judge(ask, site, estimate, view) for site, estimate in view.fitting(ask.shape)}
         numbers = {site: float(cost) for site, cost in costs.items() if isinstance(cost, float | int)}
         numbers = _of_the_first_tier(numbers, ask.shape, view, policy)
         _require(not any(isnan(cost) for cost in numbers.values()), f"{where}: judged a cost that is not a number")
@@ -392,8 +392,8 @@ def _fingerprint(engine: Engine, ask: Ask) -> object:
 
 
 def _forecasts(view: View, ask: Ask, sites: list[Site]) -> list[object]:
-    outlooks = [view.outlook(ask.shape, site) for site in sites]
-    return [outlook.forecast if isinstance(outlook, Outlook) else outlook for outlook in outlooks]
+    estimates = [view.estimate(ask.shape, site) for site in sites]
+    return [estimate.forecast if isinstance(estimate, PlacementEstimate) else estimate for estimate in estimates]
 
 
 def _submitted(make: Make, case: OneFits, defer_s: float) -> tuple[History, set[str]]:

@@ -22,7 +22,7 @@ from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.policies.answers import Proposal, Refusal
 from wattloom.policies.protocol import Policy
 from wattloom.policies.view import Ask, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import Place
@@ -43,7 +43,7 @@ class Stubborn(Policy):
     def propose(self, ask: Ask, view: View) -> Proposal | Refusal:
         return Proposal(self.node, 0.0) if self.node else Refusal(Reason.NO_ROOM)
 
-    def judge(self, ask: Ask, site: Site, outlook: Outlook, view: View) -> float | Unknown | Reason:
+    def judge(self, ask: Ask, site: Site, estimate: PlacementEstimate, view: View) -> float | Unknown | Reason:
         return 0.0
 
 

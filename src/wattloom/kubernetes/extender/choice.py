@@ -15,7 +15,7 @@ from wattloom.kubernetes.extender.scores import scores
 from wattloom.kubernetes.model import event_messages
 from wattloom.policies.protocol import Policy, Proposal
 from wattloom.policies.view import Ask, Ranker, View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.scheduling.ledger import Ledger
 from wattloom.workload.task import Task
 
@@ -36,7 +36,7 @@ class Choice:
         self._policy = policy
         self._ranker: Ranker | None = cast(Ranker, policy) if hasattr(policy, "rank") else None
         self._ledger = ledger
-        self._view = View(ledger.index, ledger.outlooks, ledger.readings, ledger.rules)
+        self._view = View(ledger.index, ledger.estimates, ledger.readings, ledger.rules)
         self._bits: dict[str, int] = {}
         self._bits_at = -1
 
@@ -106,8 +106,8 @@ class Choice:
                     found[name] = STRANGER
                 continue
             if site not in reasons:
-                outlook = self._view.outlook(ask.shape, site)
-                reasons[site] = outlook if isinstance(outlook, Reason) else None
+                estimate = self._view.estimate(ask.shape, site)
+                reasons[site] = estimate if isinstance(estimate, Reason) else None
             reason = reasons[site]
             if reason is not None:
                 found[name] = event_messages.PHRASES.get(reason, reason.value)
@@ -124,6 +124,8 @@ class Choice:
     def _rank(self, ask: Ask, site: Site) -> Rank | None:
         if self._ranker is not None:
             return self._view.rank(ask.shape, site, self._ranker)
-        outlook = self._view.outlook(ask.shape, site)
-        cost = self._policy.judge(ask, site, outlook, self._view) if isinstance(outlook, Outlook) else outlook
+        estimate = self._view.estimate(ask.shape, site)
+        cost = (
+            self._policy.judge(ask, site, estimate, self._view) if isinstance(estimate, PlacementEstimate) else estimate
+        )
         return None if isinstance(cost, Unknown | Reason) else (FIRST_TIER, float(cost), 0.0)

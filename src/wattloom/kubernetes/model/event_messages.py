@@ -13,7 +13,7 @@ from wattloom.history.explanation import SHORT_OF, lacking
 from wattloom.kubernetes.model.annotations import DEADLINE, DEFER
 from wattloom.policies.protocol import Policy
 from wattloom.policies.view import View
-from wattloom.prediction.outlook import Outlook
+from wattloom.prediction.placement_estimate import PlacementEstimate
 from wattloom.prediction.runtimes import ENOUGH_SAMPLES
 from wattloom.scheduling.instructions import Place
 from wattloom.scheduling.state import TaskRecord
@@ -64,7 +64,7 @@ def scheduled(place: Place, record: TaskRecord | None, nodes: int, policy: str, 
     if place.cost is not None and measure:
         words += f", at a cost of {_figure(place.cost)} {measure}"
     allocation = record.allocation if record is not None else None
-    return f"{words}; {_forecast(allocation.outlook if allocation is not None else None)}"
+    return f"{words}; {_forecast(allocation.estimate if allocation is not None else None)}"
 
 
 def without_effect(task: Task, policy: Policy) -> str:
@@ -76,16 +76,16 @@ def without_effect(task: Task, policy: Policy) -> str:
     return f". {' and '.join(asked)} had no effect: {policy.name} holds no pod back on Kubernetes"
 
 
-def _forecast(outlook: Outlook | None) -> str:
-    if outlook is None:
+def _forecast(estimate: PlacementEstimate | None) -> str:
+    if estimate is None:
         return "no forecast"
-    watts = f"{_figure(outlook.watts)} W more" if outlook.knows_power else ""
+    watts = f"{_figure(estimate.watts)} W more" if estimate.knows_power else ""
     if not watts:
         return "forecast: watts unknown (the node has no machine profile)"
-    if outlook.alone == 0.0:
+    if estimate.alone == 0.0:
         known = f"annotate wattloom.dev/runtime-seconds, or let it run {ENOUGH_SAMPLES} times"
         return f"forecast: {watts} (joules unknown: {known})"
-    return f"forecast: {watts} for {_figure(outlook.seconds)} s, {_figure(outlook.joules)} J"
+    return f"forecast: {watts} for {_figure(estimate.seconds)} s, {_figure(estimate.joules)} J"
 
 
 def unavailable(shape: Shape, view: View, reason: Reason, message: str = "", terms: Terms = IN_FULL) -> str:
@@ -105,8 +105,8 @@ def _against(shape: Shape, view: View, terms: Terms) -> Counter[str]:
     counts: Counter[str] = Counter()
     with_room: set[int] = set()
     for site in view.sites():
-        verdict = view.outlook(shape, site)
-        if isinstance(verdict, Outlook):
+        verdict = view.estimate(shape, site)
+        if isinstance(verdict, PlacementEstimate):
             with_room.add(site.serial)
             continue
         short_of = lacking(shape, site, terms) if verdict in SHORT_OF else ()

@@ -24,7 +24,7 @@ MOST_CLASSES: Final = 10_000
 """So many are kept per shape: sites and classes come and go."""
 
 
-class Outlook:
+class PlacementEstimate:
     """The expected effect of one task at a site."""
 
     __slots__ = (
@@ -65,30 +65,30 @@ class Outlook:
         )
         """The same, as it is told to users."""
 
-    def preferred(self, joules: float, seconds: float) -> "Outlook":
+    def preferred(self, joules: float, seconds: float) -> "PlacementEstimate":
         """The same on a node where the task takes so many joules and seconds more. What is unknown stays so."""
         known = self.forecast
         if isinstance(known, Unknown):
             return self
         there, alone = max(self.seconds + seconds, LEAST_S), max(self.alone + seconds, LEAST_S)
-        return Outlook(
+        return PlacementEstimate(
             self.variant, alone, there, self.watts, self.added_microwatts, known.provenance, None, True, known.spread_s,
             self.joules - self.watts * self.seconds + joules,
         )  # fmt: skip
 
 
-class Outlooks:
-    """Outlooks by shape and site, on one policy's terms."""
+class PlacementEstimates:
+    """PlacementEstimates by shape and site, on one policy's terms."""
 
     def __init__(self, predictor: Predictor, terms: Terms) -> None:
         self.predictor: Final = predictor
         self.terms: Final = terms
         self._never: dict[int, dict[int, Reason | None]] = {}
         self._usable: dict[int, dict[int, tuple[Variant, ...]]] = {}
-        self._seen: dict[int, dict[int, Outlook | Reason]] = {}
+        self._seen: dict[int, dict[int, PlacementEstimate | Reason]] = {}
 
-    def at(self, shape: Shape, site: Site) -> Outlook | Reason:
-        """The outlook, or why the shape does not fit there now."""
+    def at(self, shape: Shape, site: Site) -> PlacementEstimate | Reason:
+        """The estimate, or why the shape does not fit there now."""
         seen = self._seen.get(shape.index)
         if seen is None:
             seen = {}
@@ -101,16 +101,16 @@ class Outlooks:
             seen[site.serial] = known
         return known
 
-    def with_room(self, shape: Shape, sites: list[Site]) -> list[tuple[Site, Outlook]]:
-        """Those of the sites where the shape fits now, with the outlook there: `at` for many."""
+    def with_room(self, shape: Shape, sites: list[Site]) -> list[tuple[Site, PlacementEstimate]]:
+        """Those of the sites where the shape fits now, with the estimate there: `at` for many."""
         seen = self._seen.get(shape.index, {})
-        found: list[tuple[Site, Outlook]] = []
+        found: list[tuple[Site, PlacementEstimate]] = []
         for site in sites:
-            outlook = seen.get(site.serial)
-            if outlook is None:
-                outlook = self.at(shape, site)
-            if isinstance(outlook, Outlook):
-                found.append((site, outlook))
+            estimate = seen.get(site.serial)
+            if estimate is None:
+                estimate = self.at(shape, site)
+            if isinstance(estimate, PlacementEstimate):
+                found.append((site, estimate))
         return found
 
     def never(self, shape: Shape, site: Site) -> Reason | None:
@@ -161,25 +161,25 @@ class Outlooks:
         self._never.pop(shape.index, None)
         self._usable.pop(shape.index, None)
 
-    def _look(self, shape: Shape, site: Site) -> Outlook | Reason:
+    def _look(self, shape: Shape, site: Site) -> PlacementEstimate | Reason:
         refusal = self.never(shape, site)
         if refusal is not None:
             return refusal
-        best: Outlook | None = None
+        best: PlacementEstimate | None = None
         for variant in self._usable_variants(shape, site.cls):
             refusal = fit.now(shape, variant, site, self.terms)
             if refusal is not None:
                 continue
-            outlook = self.of_variant(shape, variant, site)
-            if best is None or _better(outlook, best):
-                best = outlook
+            estimate = self.of_variant(shape, variant, site)
+            if best is None or _better(estimate, best):
+                best = estimate
         if best is None:
             assert refusal is not None
             return refusal
         return best
 
-    def of_variant(self, shape: Shape, variant: Variant, site: Site) -> Outlook:
-        """The outlook with one build, whether or not there is room."""
+    def of_variant(self, shape: Shape, variant: Variant, site: Site) -> PlacementEstimate:
+        """The estimate with one build, whether or not there is room."""
         machine = site.machine
         run = self.predictor.expect(shape.function, variant, machine, shape.size)
         before, after = machine.load(site.demand), machine.load(site.demand + shape.cpu)
@@ -191,13 +191,17 @@ class Outlooks:
         if not isfinite(watts):
             watts, missing = 0.0, Reason.POWER_UNKNOWN
         if isinstance(run, Unknown) or not _believed(run, after[0], watts):
-            return Outlook(variant, 0.0, 0.0, watts, added, "estimated", Reason.RUNTIME_UNKNOWN, missing is None)
+            return PlacementEstimate(
+                variant, 0.0, 0.0, watts, added, "estimated", Reason.RUNTIME_UNKNOWN, missing is None
+            )
         seconds = run.seconds / after[0]
         provenance: Provenance = run.provenance if machine.profile.provenance == run.provenance else "modelled"
         if "estimated" in (run.provenance, machine.profile.provenance):
             provenance = "estimated"
         spread = run.spread / after[0]
-        return Outlook(variant, run.seconds, seconds, watts, added, provenance, missing, missing is None, spread)
+        return PlacementEstimate(
+            variant, run.seconds, seconds, watts, added, provenance, missing, missing is None, spread
+        )
 
 
 def _believed(run: RunTime, speed: float, watts: float) -> bool:
@@ -206,7 +210,7 @@ def _believed(run: RunTime, speed: float, watts: float) -> bool:
     return seconds > 0.0 and isfinite(watts * seconds) and isfinite(run.spread / speed)
 
 
-def _better(one: Outlook, other: Outlook) -> bool:
+def _better(one: PlacementEstimate, other: PlacementEstimate) -> bool:
     """A known build before an unknown one, then the faster, then the one declared first."""
     if (one.unknown is None) != (other.unknown is None):
         return one.unknown is None

@@ -8,7 +8,7 @@ from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.machines.machine import Machine
 from wattloom.machines.profile import MachineProfile
-from wattloom.prediction.outlook import Outlook, Outlooks
+from wattloom.prediction.placement_estimate import PlacementEstimate, PlacementEstimates
 from wattloom.prediction.readings import Readings
 from wattloom.prediction.table import Table
 from wattloom.testing.builders import LINEAR, SLEEPER, SMT, WITHOUT_CURVE, function, node, requirements
@@ -21,27 +21,27 @@ def site(profile: MachineProfile, demand: int = 0, mode: Mode = Mode.AWAKE, seri
     return Site(serial, cls, demand, demand, 0, (), mode, Roll(lambda: None))
 
 
-def look(place: Site, seconds: dict[str, float] | None = None, cpu: float = 1.0) -> Outlook:
-    outlooks = Outlooks(Table(), Terms())
-    outlook = outlooks.at(Shape(0, function(seconds=seconds or {}), requirements(cpu), 0.5, False), place)
-    assert isinstance(outlook, Outlook)
-    return outlook
+def look(place: Site, seconds: dict[str, float] | None = None, cpu: float = 1.0) -> PlacementEstimate:
+    estimates = PlacementEstimates(Table(), Terms())
+    estimate = estimates.at(Shape(0, function(seconds=seconds or {}), requirements(cpu), 0.5, False), place)
+    assert isinstance(estimate, PlacementEstimate)
+    return estimate
 
 
 def test_joules_are_additional_watts_times_seconds_among_the_neighbours() -> None:
-    outlook = look(site(SMT, 7_000), {"smt": 10.0})
-    assert outlook.seconds == 15.0
-    assert outlook.watts == 2.5
-    assert outlook.joules == 37.5
-    assert isinstance(outlook.forecast, Forecast)
-    assert outlook.forecast.joules == outlook.joules
+    estimate = look(site(SMT, 7_000), {"smt": 10.0})
+    assert estimate.seconds == 15.0
+    assert estimate.watts == 2.5
+    assert estimate.joules == 37.5
+    assert isinstance(estimate.forecast, Forecast)
+    assert estimate.forecast.joules == estimate.joules
 
 
 def test_waking_a_node_adds_what_it_draws_then_to_the_clusters_watts_but_not_to_the_tasks() -> None:
-    outlook = look(site(SLEEPER, mode=Mode.ASLEEP), {"sleeper": 10.0})
-    assert outlook.watts == 10.0
+    estimate = look(site(SLEEPER, mode=Mode.ASLEEP), {"sleeper": 10.0})
+    assert estimate.watts == 10.0
     waking = SLEEPER.wake_j / SLEEPER.wake_s
-    assert outlook.added_microwatts == round((max(30.0, waking) - (SLEEPER.sleep_w or 0.0)) * 1e6)
+    assert estimate.added_microwatts == round((max(30.0, waking) - (SLEEPER.sleep_w or 0.0)) * 1e6)
 
 
 def test_each_missing_figure_is_told_apart() -> None:
@@ -55,20 +55,20 @@ def test_each_missing_figure_is_told_apart() -> None:
 
 
 def test_a_node_kept_for_another_has_no_room() -> None:
-    outlooks = Outlooks(Table(), Terms())
+    estimates = PlacementEstimates(Table(), Terms())
     shape = Shape(0, function(), requirements(1.0), 0.5, False)
-    assert outlooks.at(shape, site(LINEAR, mode=Mode.HELD)) == Reason.HELD
+    assert estimates.at(shape, site(LINEAR, mode=Mode.HELD)) == Reason.HELD
 
 
 def test_what_is_forgotten_is_worked_out_again() -> None:
     table = Table()
-    outlooks = Outlooks(table, Terms())
+    estimates = PlacementEstimates(table, Terms())
     f = function()
     shape, place = Shape(0, f, requirements(1.0), 0.5, False), site(LINEAR)
-    first = outlooks.at(shape, place)
-    assert outlooks.at(shape, place) is first
-    outlooks.forget(shape)
-    assert outlooks.at(shape, place) is not first
+    first = estimates.at(shape, place)
+    assert estimates.at(shape, place) is first
+    estimates.forget(shape)
+    assert estimates.at(shape, place) is not first
 
 
 # -- readings --------------------------------------------------------------------------------------------------------

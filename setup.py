@@ -9,8 +9,8 @@ import os
 from setuptools import setup
 
 COMPILED_MODULES = [
-    "src/wattloom/cluster/crowd.py",
-    "src/wattloom/cluster/crowds.py",
+    "src/wattloom/cluster/task_group.py",
+    "src/wattloom/cluster/task_groups.py",
     "src/wattloom/cluster/fit.py",
     "src/wattloom/cluster/index.py",
     "src/wattloom/machines/machine.py",

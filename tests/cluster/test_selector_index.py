@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wattloom.cluster.crowd import Crowd, Selection
-from wattloom.cluster.crowds import FEW, Crowds
 from wattloom.cluster.index import Index
 from wattloom.cluster.selector_index import MOST_KEYS, SelectorIndex, ShapeIndex, are_meant
 from wattloom.cluster.standing import Standing
+from wattloom.cluster.task_group import Selection, TaskGroup
+from wattloom.cluster.task_groups import FEW, TaskGroups
 from wattloom.testing import builders
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.shape import Shape
@@ -45,17 +45,17 @@ def standing(number: int, needs: Requirements) -> Standing:
 @given(
     st.lists(st.tuples(several, st.integers(0, 5)), min_size=5, max_size=20), st.lists(tasks, min_size=4, max_size=8)
 )
-def test_the_crowds_of_a_task_are_those_that_a_comparison_with_every_selector_finds(
+def test_the_groups_of_a_task_are_those_that_a_comparison_with_every_selector_finds(
     entered: list[tuple[tuple[Selection, ...], int]], asked: list[Requirements]
 ) -> None:
-    crowds = [Crowd(number) for number in range(6)]
+    groups = [TaskGroup(number) for number in range(6)]
     index = SelectorIndex()
     for count, (selections, number) in enumerate(entered):
-        index.add(selections, crowds[number])
+        index.add(selections, groups[number])
         for needs in asked:
             tags = dict(needs.tags)
             plain = {mine for all_of, mine in entered[: count + 1] if are_meant(all_of, tags, needs.space)}
-            assert [crowd.number for crowd in index.crowds(tags, needs.space)] == sorted(plain)
+            assert [group.number for group in index.groups(tags, needs.space)] == sorted(plain)
 
 
 @given(st.lists(tasks, min_size=4, max_size=15), st.lists(several, min_size=4, max_size=10))
@@ -87,9 +87,9 @@ def looks(*selectors: tuple[Expression, ...], spaces: tuple[str, ...] = ()) -> i
     """How often the labels of one task are looked at, among all these selectors."""
     index = SelectorIndex()
     for number, selector in enumerate(selectors):
-        index.add(((selector, spaces),), Crowd(number))
+        index.add(((selector, spaces),), TaskGroup(number))
     tags = Counted(app="web", tier="front")
-    index.crowds(tags, "prod")
+    index.groups(tags, "prod")
     return tags.looks
 
 
@@ -119,11 +119,11 @@ def test_a_selector_is_entered_under_the_label_that_fewest_others_want() -> None
 
 def test_many_wishes_of_a_task_to_be_apart_are_counted_as_one_and_a_few_are_shared() -> None:
     companies = tuple(Company("host", (Expression("app", "In", (f"x{n}",)),)) for n in range(MANY))
-    crowds = Crowds(Index())
+    groups = TaskGroups(Index())
     for number, apart in enumerate((companies, companies[:FEW], companies[:FEW])):
         needs = Requirements(1.0, where=Where(apart=apart), tags=(("app", f"x{number}"),))
-        crowds.standing(Shape(number, builders.function("f"), needs, 0.5, False))
-    many, few, same = (crowds.known(number) for number in range(3))
+        groups.standing(Shape(number, builders.function("f"), needs, 0.5, False))
+    many, few, same = (groups.known(number) for number in range(3))
     assert many is not None
     assert few is not None
     assert same is not None

@@ -7,14 +7,14 @@ mean to Kubernetes' own scheduler. Nothing of this costs anything until a task o
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from wattloom.cluster.crowd import Crowd, Tally, is_meant
-from wattloom.cluster.crowds import SOME_ADDRESS, Crowds
 from wattloom.cluster.index import Index
 from wattloom.cluster.matching import selects
 from wattloom.cluster.places import Places
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import NodeState
 from wattloom.cluster.standing import Standing
+from wattloom.cluster.task_group import DomainCount, TaskGroup, is_meant
+from wattloom.cluster.task_groups import SOME_ADDRESS, TaskGroups
 from wattloom.cluster.topology import EVERY
 from wattloom.workload.shape import Shape
 from wattloom.workload.where import Spread
@@ -31,7 +31,7 @@ class Rules:
         self.active: bool = False
         """Whether anything here matters at all."""
         self._index: Final = index
-        self._crowds: Final = Crowds(index)
+        self._groups: Final = TaskGroups(index)
         self._places: Final = Places(index)
         self._roster: int = -1
         self._looked_at: int = -1
@@ -50,33 +50,33 @@ class Rules:
 
     def took(self, shape: Shape, node: NodeState) -> None:
         """A task of this shape is on this node now."""
-        self._crowds.took(shape, node)
+        self._groups.took(shape, node)
 
     def left(self, shape: Shape, node: NodeState, leaving: bool) -> None:
         """It is not any more: the inverse of `took`, and of `leaves` if it was leaving."""
-        self._crowds.left(shape, node, leaving)
+        self._groups.left(shape, node, leaving)
 
     def leaves(self, shape: Shape, node: NodeState) -> None:
         """It is being removed: it is there, and not counted where tasks are to be spread."""
-        self._crowds.leaves(shape, node)
+        self._groups.leaves(shape, node)
 
     def forget(self, shapes: list[Shape]) -> None:
         """No task of these shapes is left."""
         if self.active:
-            self._crowds.forget(shapes)
+            self._groups.forget(shapes)
 
     # -- which nodes ---------------------------------------------------------------------------------------------------
 
     def allowed(self, shape: Shape) -> int:
         """The nodes that its rules, and others', let a task of this shape go to; `EVERY`: all."""
         standing = self._standing(shape)
-        if standing.stamp != self._crowds.stamp:
+        if standing.stamp != self._groups.stamp:
             if standing.outdated:
                 mask = EVERY
                 for _, fits in self._verdicts(standing):
                     mask &= fits
                 standing.allowed = mask
-            standing.stamp = self._crowds.stamp
+            standing.stamp = self._groups.stamp
         return standing.allowed
 
     def verdicts(self, shape: Shape) -> list[Verdict]:
@@ -99,8 +99,8 @@ class Rules:
         if self._roster != self._index.roster:
             self._roster = self._index.roster
             self._places.forget()
-        self._crowds.see_the_roster()
-        standing = self._crowds.standing(shape)
+        self._groups.see_the_roster()
+        standing = self._groups.standing(shape)
         if standing.worked_out_at != self._roster:
             self._work_out(standing)
         return standing
@@ -109,19 +109,19 @@ class Rules:
         found: list[Verdict] = []
         if standing.affinity != EVERY:
             found.append((Reason.AFFINITY, standing.affinity))
-        for tally in standing.ports:
-            found.append((Reason.PORT, ~tally.some()))
+        for domain_count in standing.ports:
+            found.append((Reason.PORT, ~domain_count.some()))
         if standing.volumes != EVERY:
             found.append((Reason.VOLUME, standing.volumes))
-        for tally, ahead, from_none in standing.spread:
-            found.append((Reason.SPREAD, tally.up_to(ahead if from_none else ahead + tally.least())))
+        for domain_count, ahead, from_none in standing.spread:
+            found.append((Reason.SPREAD, domain_count.up_to(ahead if from_none else ahead + domain_count.least())))
         if standing.near:
             found.append((Reason.COMPANY_MISSING, _with_company(standing)))
-        for tally in standing.apart:
-            found.append((Reason.COMPANY_UNWANTED, ~tally.some()))
-        for key, crowd in standing.kept_by:
-            if crowd.anybody:
-                found.append((Reason.KEPT_AWAY, ~self._tally(crowd, key).some()))
+        for domain_count in standing.apart:
+            found.append((Reason.COMPANY_UNWANTED, ~domain_count.some()))
+        for key, group in standing.kept_by:
+            if group.anybody:
+                found.append((Reason.KEPT_AWAY, ~self._domain_count(group, key).some()))
         return found
 
     # -- who is asked again --------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Rules:
     @property
     def has_moved(self) -> bool:
         """Whether somebody who waits may have got more nodes to go to."""
-        return bool(self._crowds.moved) or self._looked_at != self._index.roster
+        return bool(self._groups.moved) or self._looked_at != self._index.roster
 
     def refused(self, shape: Shape) -> None:
         """Its tasks found no place on the nodes that are allowed now."""
@@ -139,7 +139,7 @@ class Rules:
 
     def given_more(self, waiting: Mapping[int, object]) -> list[int]:
         """Which of the shapes that wait, by index, have got nodes to go to that they were not refused on."""
-        moved = self._crowds.moved
+        moved = self._groups.moved
         if not waiting:
             self._nobody_waits()
             return []
@@ -147,23 +147,23 @@ class Rules:
         if self._looked_at != self._index.roster:
             self._looked_at = self._index.roster
             asked.update(waiting)
-        for crowd in moved:
-            crowd.moved = False
-            if len(crowd.watchers) < len(waiting):
-                asked.update([index for index in crowd.watchers if index in waiting])
+        for group in moved:
+            group.moved = False
+            if len(group.watchers) < len(waiting):
+                asked.update([index for index in group.watchers if index in waiting])
             else:
-                asked.update([index for index in waiting if index in crowd.watchers])
+                asked.update([index for index in waiting if index in group.watchers])
         moved.clear()
         return [index for index in sorted(asked) if self._has_gained(index)]
 
     def _nobody_waits(self) -> None:
-        for crowd in self._crowds.moved:
-            crowd.moved = False
-        self._crowds.moved.clear()
+        for group in self._groups.moved:
+            group.moved = False
+        self._groups.moved.clear()
         self._looked_at = self._index.roster
 
     def _has_gained(self, index: int) -> bool:
-        standing = self._crowds.known(index)
+        standing = self._groups.known(index)
         if standing is None:
             return False
         mask = self.allowed(standing.shape)
@@ -186,63 +186,63 @@ class Rules:
             chosen = places.chosen(standing.shape.requirements, where)
         standing.affinity = chosen if apart_from_class else EVERY
         standing.volumes = places.with_volumes(where) if apart_from_class else EVERY
-        standing.ports = self._port_tallies(standing)
-        standing.spread = self._spread_tallies(standing, chosen)
+        standing.ports = self._port_counts(standing)
+        standing.spread = self._spread_counts(standing, chosen)
         self._work_out_company(standing)
 
-    def _port_tallies(self, standing: Standing) -> list[Tally]:
+    def _port_counts(self, standing: Standing) -> list[DomainCount]:
         """Who has the ports it wants: on every address, all who have them on any do."""
-        found: list[Tally] = []
+        found: list[DomainCount] = []
         for port in standing.where.ports:
             all_of_them = port.address == ANY_ADDRESS
             for address in (SOME_ADDRESS,) if all_of_them else (port.address, ANY_ADDRESS):
-                found.append(self._watched(standing, self._crowds.having(port, address), ""))
+                found.append(self._watched(standing, self._groups.having(port, address), ""))
         return found
 
-    def _spread_tallies(self, standing: Standing, chosen: int) -> list[tuple[Tally, int, bool]]:
+    def _spread_counts(self, standing: Standing, chosen: int) -> list[tuple[DomainCount, int, bool]]:
         """Only nodes that have the labels of all spreads count, and that the task may choose, if that is honoured."""
         where = standing.where
         labelled = EVERY
         for spread in where.spread:
             labelled &= self._places.topology(spread.key).everywhere
-        found: list[tuple[Tally, int, bool]] = []
+        found: list[tuple[DomainCount, int, bool]] = []
         for spread in where.spread:
             among = labelled & chosen if spread.honor_affinity else labelled
             if spread.honor_taints:
                 among &= self._places.tolerating(where.tolerations)
-            crowd = self._spread_crowd(spread, standing.space)
-            tally = self._watched(standing, crowd, spread.key, among)
+            group = self._spread_group(spread, standing.space)
+            domain_count = self._watched(standing, group, spread.key, among)
             itself = 1 if selects(spread.selector, standing.tags) else 0
-            found.append((tally, spread.most - itself, tally.domains < (spread.least_domains or 1)))
+            found.append((domain_count, spread.most - itself, domain_count.domains < (spread.least_domains or 1)))
         return found
 
-    def _spread_crowd(self, spread: Spread, space: str) -> Crowd:
+    def _spread_group(self, spread: Spread, space: str) -> TaskGroup:
         """An empty selector means the task itself, but nobody who is there already: Kubernetes counts so."""
-        return self._crowds.selected(((spread.selector or None, (space,)),), True)
+        return self._groups.selected(((spread.selector or None, (space,)),), True)
 
     def _work_out_company(self, standing: Standing) -> None:
         where = standing.where
         wanted = tuple(dict.fromkeys((company.selector, company.spaces) for company in where.near))
         if wanted:
-            crowd = self._crowds.selected(wanted, False)
+            group = self._groups.selected(wanted, False)
             keys = dict.fromkeys(company.key for company in where.near)
-            standing.near = [self._watched(standing, crowd, key) for key in keys]
+            standing.near = [self._watched(standing, group, key) for key in keys]
             standing.near_itself = all(is_meant(each, standing.tags, standing.space) for each in wanted)
-        standing.apart = [self._watched(standing, crowd, crowd.key) for crowd in standing.unwanted]
+        standing.apart = [self._watched(standing, group, group.key) for group in standing.unwanted]
 
-    def _watched(self, standing: Standing, crowd: Crowd, key: str, among: int = EVERY) -> Tally:
-        crowd.watchers.add(standing.shape.index)
-        standing.asks.append(crowd)
-        return self._tally(crowd, key, among)
+    def _watched(self, standing: Standing, group: TaskGroup, key: str, among: int = EVERY) -> DomainCount:
+        group.watchers.add(standing.shape.index)
+        standing.asks.append(group)
+        return self._domain_count(group, key, among)
 
-    def _tally(self, crowd: Crowd, key: str, among: int = EVERY) -> Tally:
-        return crowd.tally(key, self._places.topology(key), among, self._index.nodes)
+    def _domain_count(self, group: TaskGroup, key: str, among: int = EVERY) -> DomainCount:
+        return group.domain_count(key, self._places.topology(key), among, self._index.nodes)
 
 
 def _with_company(standing: Standing) -> int:
     """The nodes that have somebody of the wanted company in each of the domains; the first of such tasks may choose."""
-    first = standing.near_itself and all(tally.empty for tally in standing.near)
+    first = standing.near_itself and all(domain_count.empty for domain_count in standing.near)
     found = EVERY
-    for tally in standing.near:
-        found &= tally.among if first else tally.some()
+    for domain_count in standing.near:
+        found &= domain_count.among if first else domain_count.some()
     return found

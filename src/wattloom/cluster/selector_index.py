@@ -9,8 +9,8 @@ nodes nor counts.
 from collections.abc import Iterable
 from typing import Final
 
-from wattloom.cluster.crowd import Crowd, Selection, is_meant
 from wattloom.cluster.standing import Standing
+from wattloom.cluster.task_group import Selection, TaskGroup, is_meant
 from wattloom.workload.where import Expression
 
 MOST_KEYS: Final = 32
@@ -22,7 +22,7 @@ BY_SPACE: Final = 2
 
 Key = tuple[str | None, str | None, str | None]
 """Space, name of a label and its value; None: any."""
-Entry = tuple[tuple[Selection, ...], Crowd]
+Entry = tuple[tuple[Selection, ...], TaskGroup]
 
 
 class Bucket:
@@ -54,7 +54,7 @@ class Bucket:
 
 
 class SelectorIndex:
-    """Crowds by the selections that make a task belong to them."""
+    """TaskGroups by the selections that make a task belong to them."""
 
     __slots__ = ("_buckets",)
 
@@ -64,24 +64,24 @@ class SelectorIndex:
     def clear(self) -> None:
         self._buckets.clear()
 
-    def add(self, selections: tuple[Selection, ...], crowd: Crowd) -> None:
-        """Whom all of these mean belongs to the crowd. A crowd may be entered several times."""
+    def add(self, selections: tuple[Selection, ...], group: TaskGroup) -> None:
+        """Whom all of these mean belongs to the group. A group may be entered several times."""
         for key in self._narrowest(selections):
             bucket = self._buckets.get(key)
             if bucket is None:
                 bucket = Bucket()
                 self._buckets[key] = bucket
-            bucket.add((selections, crowd), key[2] is None)
+            bucket.add((selections, group), key[2] is None)
 
-    def crowds(self, tags: dict[str, str], space: str) -> list[Crowd]:
+    def groups(self, tags: dict[str, str], space: str) -> list[TaskGroup]:
         """Those that a task with these labels belongs to, each once, in the order in which they were made."""
-        found: set[Crowd] = set()
+        found: set[TaskGroup] = set()
         for key in _asked(tags, space):
             bucket = self._buckets.get(key)
             if bucket is not None:
-                for selections, crowd in bucket.left(tags):
-                    if crowd not in found and are_meant(selections, tags, space):
-                        found.add(crowd)
+                for selections, group in bucket.left(tags):
+                    if group not in found and are_meant(selections, tags, space):
+                        found.add(group)
         return sorted(found, key=_number)
 
     def _narrowest(self, selections: tuple[Selection, ...]) -> list[Key]:
@@ -211,5 +211,5 @@ def _asked(tags: dict[str, str], space: str) -> list[Key]:
     return found
 
 
-def _number(crowd: Crowd) -> int:
-    return crowd.number
+def _number(group: TaskGroup) -> int:
+    return group.number

@@ -5,8 +5,8 @@ Owns the record. `rules` fills it in.
 
 from typing import Final
 
-from wattloom.cluster.crowd import Crowd, Tally
 from wattloom.cluster.matching import looks_at
+from wattloom.cluster.task_group import DomainCount, TaskGroup
 from wattloom.cluster.topology import EVERY
 from wattloom.workload.shape import Shape
 from wattloom.workload.where import Where
@@ -55,12 +55,12 @@ class Standing:
         """Nodes that its tasks are on, and how many."""
         self.leaving: dict[str, int] = {}
         """How many of them are being removed."""
-        self.counted_by: list[Crowd] = []
-        """Crowds that its tasks belong to."""
-        self.kept_by: list[tuple[str, Crowd]] = []
-        """Crowds whose tasks keep its tasks away, and by which label the domains are told apart."""
-        self.unwanted: list[Crowd] = []
-        """Crowds that its tasks want to be apart from."""
+        self.counted_by: list[TaskGroup] = []
+        """TaskGroups that its tasks belong to."""
+        self.kept_by: list[tuple[str, TaskGroup]] = []
+        """TaskGroups whose tasks keep its tasks away, and by which label the domains are told apart."""
+        self.unwanted: list[TaskGroup] = []
+        """TaskGroups that its tasks want to be apart from."""
         where = self.where
         looks = looks_at(where, requirements.labels)
         self.keys: Final = looks[0]
@@ -71,17 +71,17 @@ class Standing:
         """Whether nodes of one class may differ for it, whatever labels they have."""
         self.worked_out_at: int = -1
         """Of which roster of nodes the following are true."""
-        self.asks: list[Crowd] = []
-        """Crowds that its own rules ask for."""
+        self.asks: list[TaskGroup] = []
+        """TaskGroups that its own rules ask for."""
         self.affinity: int = EVERY
         self.volumes: int = EVERY
-        self.ports: list[Tally] = []
-        self.spread: list[tuple[Tally, int, bool]] = []
+        self.ports: list[DomainCount] = []
+        self.spread: list[tuple[DomainCount, int, bool]] = []
         """Counts, by how much a domain may be ahead of the emptiest, and whether that counts as having none."""
-        self.near: list[Tally] = []
+        self.near: list[DomainCount] = []
         self.near_itself: bool = False
         """Whether its first task may go anywhere: it is the company that it wants."""
-        self.apart: list[Tally] = []
+        self.apart: list[DomainCount] = []
         self.stamp: int = -1
         """At which stamp of the rules `allowed` was worked out."""
         self.allowed: int = EVERY
@@ -97,7 +97,7 @@ class Standing:
         stamp = self.stamp
         if stamp < 0:
             return True
-        for crowd in self.asks:
-            if crowd.shifted_at > stamp:
+        for group in self.asks:
+            if group.shifted_at > stamp:
                 return True
-        return any(crowd.shifted_at > stamp for _, crowd in self.kept_by)
+        return any(group.shifted_at > stamp for _, group in self.kept_by)

@@ -1,15 +1,15 @@
-"""All crowds and who belongs to which: where the tasks of each shape are, and in which counts they are.
+"""All groups and who belongs to which: where the tasks of each shape are, and in which counts they are.
 
 Owns the bookkeeping when a task takes or leaves a node. What follows from the counts is `rules`' work.
 """
 
 from typing import Final
 
-from wattloom.cluster.crowd import Crowd, Selection
 from wattloom.cluster.index import Index
 from wattloom.cluster.selector_index import SelectorIndex, ShapeIndex
 from wattloom.cluster.site import NodeState
 from wattloom.cluster.standing import Standing
+from wattloom.cluster.task_group import Selection, TaskGroup
 from wattloom.workload.shape import Shape
 from wattloom.workload.where import Company, Port
 
@@ -20,22 +20,22 @@ FEW: Final = 8
 counted together, as one."""
 
 
-class Crowds:
+class TaskGroups:
     """Who is where, counted in all the ways that rules ask for."""
 
     def __init__(self, index: Index) -> None:
         self.stamp: int = 0
         """Goes up when a count changes, or the nodes do."""
-        self.moved: list[Crowd] = []
-        """Crowds that somebody has joined or left since those who wait were last looked at."""
+        self.moved: list[TaskGroup] = []
+        """TaskGroups that somebody has joined or left since those who wait were last looked at."""
         self._index: Final = index
         self._roster: int = -1
         self._standings: dict[int, Standing] = {}
-        self._selected: dict[tuple[tuple[Selection, ...], bool], Crowd] = {}
-        self._unwanted: dict[tuple[Company, ...], Crowd] = {}
+        self._selected: dict[tuple[tuple[Selection, ...], bool], TaskGroup] = {}
+        self._unwanted: dict[tuple[Company, ...], TaskGroup] = {}
         """Tasks that one of these wishes to be apart means, by the wishes; all are about domains of one label."""
         self._made: int = 0
-        self._ports: dict[tuple[str, int, str], Crowd] = {}
+        self._ports: dict[tuple[str, int, str], TaskGroup] = {}
         self._by_selector: Final = SelectorIndex()
         self._by_label: Final = ShapeIndex()
 
@@ -45,12 +45,12 @@ class Crowds:
             return False
         self._roster = self._index.roster
         self.stamp += 1
-        for crowd in (*self._selected.values(), *self._ports.values()):
-            crowd.forget_tallies()
-        for crowd in self._unwanted.values():
-            crowd.forget_tallies()
-            if crowd.keepers is not None:
-                crowd.keepers.forget_tallies()
+        for group in (*self._selected.values(), *self._ports.values()):
+            group.forget_counts()
+        for group in self._unwanted.values():
+            group.forget_counts()
+            if group.keepers is not None:
+                group.keepers.forget_counts()
         return True
 
     # -- who is where --------------------------------------------------------------------------------------------------
@@ -61,8 +61,8 @@ class Crowds:
         standing.homes[node.name] = standing.homes.get(node.name, 0) + 1
         if standing.counted_by:
             self.see_the_roster()
-            for crowd in standing.counted_by:
-                self._shift(crowd, node, 1)
+            for group in standing.counted_by:
+                self._shift(group, node, 1)
 
     def left(self, shape: Shape, node: NodeState, leaving: bool) -> None:
         """It is not any more: the inverse of `took`, and of `leaves` if it was leaving."""
@@ -72,26 +72,26 @@ class Crowds:
             _one_less(standing.leaving, node.name)
         if standing.counted_by:
             self.see_the_roster()
-            for crowd in standing.counted_by:
-                if not (leaving and crowd.present):
-                    self._shift(crowd, node, -1)
+            for group in standing.counted_by:
+                if not (leaving and group.present):
+                    self._shift(group, node, -1)
 
     def leaves(self, shape: Shape, node: NodeState) -> None:
         """It is being removed: it is there, and not counted where tasks are to be spread."""
         standing = self.standing(shape)
         standing.leaving[node.name] = standing.leaving.get(node.name, 0) + 1
         self.see_the_roster()
-        for crowd in standing.counted_by:
-            if crowd.present:
-                self._shift(crowd, node, -1)
+        for group in standing.counted_by:
+            if group.present:
+                self._shift(group, node, -1)
 
-    def _shift(self, crowd: Crowd, node: NodeState, by: int) -> None:
-        crowd.shift(node, by)
+    def _shift(self, group: TaskGroup, node: NodeState, by: int) -> None:
+        group.shift(node, by)
         self.stamp += 1
-        crowd.shifted_at = self.stamp
-        if not crowd.moved:
-            crowd.moved = True
-            self.moved.append(crowd)
+        group.shifted_at = self.stamp
+        if not group.moved:
+            group.moved = True
+            self.moved.append(group)
 
     def forget(self, shapes: list[Shape]) -> None:
         """No task of these shapes is left: whom only they counted is not counted any more."""
@@ -126,75 +126,75 @@ class Crowds:
         return known
 
     def _enlist(self, standing: Standing) -> None:
-        """Put it into the crowds it belongs to, and under those who keep it away."""
-        for crowd in self._by_selector.crowds(standing.tags, standing.space):
-            self._admit(standing, crowd)
+        """Put it into the groups it belongs to, and under those who keep it away."""
+        for group in self._by_selector.groups(standing.tags, standing.space):
+            self._admit(standing, group)
         self._standings[standing.shape.index] = standing
         self._by_label.add(standing)
         for companies in _counted_together(standing.where.apart):
-            crowd = self._apart_from(companies)
-            standing.unwanted.append(crowd)
-            if crowd.keepers is not None:
-                self._join(standing, crowd.keepers)
+            group = self._apart_from(companies)
+            standing.unwanted.append(group)
+            if group.keepers is not None:
+                self._join(standing, group.keepers)
         for port in dict.fromkeys(standing.where.ports):
             self._join(standing, self.having(port, port.address))
             self._join(standing, self.having(port, SOME_ADDRESS))
 
-    def _admit(self, standing: Standing, crowd: Crowd) -> None:
-        """It is one of those whom the crowd's selectors mean."""
-        self._join(standing, crowd)
-        keepers = crowd.keepers
+    def _admit(self, standing: Standing, group: TaskGroup) -> None:
+        """It is one of those whom the group's selectors mean."""
+        self._join(standing, group)
+        keepers = group.keepers
         if keepers is not None:
-            standing.kept_by.append((crowd.key, keepers))
+            standing.kept_by.append((group.key, keepers))
             keepers.watchers.add(standing.shape.index)
             standing.stamp = -1
 
-    def _join(self, standing: Standing, crowd: Crowd) -> None:
-        standing.counted_by.append(crowd)
+    def _join(self, standing: Standing, group: TaskGroup) -> None:
+        standing.counted_by.append(group)
         for name, count in standing.homes.items():
-            if crowd.present:
+            if group.present:
                 count -= standing.leaving.get(name, 0)
             if count:
-                crowd.shift(self._index.nodes[name], count)
+                group.shift(self._index.nodes[name], count)
 
-    def selected(self, selections: tuple[Selection, ...], present: bool) -> Crowd:
+    def selected(self, selections: tuple[Selection, ...], present: bool) -> TaskGroup:
         """The tasks that all these mean; `present`: without those that are being removed."""
-        crowd = self._selected.get((selections, present))
-        if crowd is None:
-            crowd = self._new(present)
-            self._selected[selections, present] = crowd
-            self._by_selector.add(selections, crowd)
+        group = self._selected.get((selections, present))
+        if group is None:
+            group = self._new(present)
+            self._selected[selections, present] = group
+            self._by_selector.add(selections, group)
             for standing in self._by_label.meant(selections):
-                self._admit(standing, crowd)
-        return crowd
+                self._admit(standing, group)
+        return group
 
-    def _apart_from(self, companies: tuple[Company, ...]) -> Crowd:
+    def _apart_from(self, companies: tuple[Company, ...]) -> TaskGroup:
         """The tasks that one of these means."""
-        crowd = self._unwanted.get(companies)
-        if crowd is None:
-            crowd = self._new(False, companies[0].key, self._new())
-            self._unwanted[companies] = crowd
+        group = self._unwanted.get(companies)
+        if group is None:
+            group = self._new(False, companies[0].key, self._new())
+            self._unwanted[companies] = group
             meant: dict[int, Standing] = {}
             for company in companies:
                 selections = ((company.selector, company.spaces),)
-                self._by_selector.add(selections, crowd)
+                self._by_selector.add(selections, group)
                 meant.update({each.shape.index: each for each in self._by_label.meant(selections)})
             for standing in meant.values():
-                self._admit(standing, crowd)
-        return crowd
+                self._admit(standing, group)
+        return group
 
-    def _new(self, present: bool = False, key: str = "", keepers: Crowd | None = None) -> Crowd:
+    def _new(self, present: bool = False, key: str = "", keepers: TaskGroup | None = None) -> TaskGroup:
         self._made += 1
-        return Crowd(self._made, present, key, keepers)
+        return TaskGroup(self._made, present, key, keepers)
 
-    def having(self, port: Port, address: str) -> Crowd:
+    def having(self, port: Port, address: str) -> TaskGroup:
         """The tasks that have this port under this address."""
         key = (port.protocol, port.port, address)
-        crowd = self._ports.get(key)
-        if crowd is None:
-            crowd = self._new()
-            self._ports[key] = crowd
-        return crowd
+        group = self._ports.get(key)
+        if group is None:
+            group = self._new()
+            self._ports[key] = group
+        return group
 
 
 def _counted_together(apart: tuple[Company, ...]) -> list[tuple[Company, ...]]:

@@ -1,7 +1,7 @@
-"""Crowds: tasks that some rule counts, and how many of them are in each domain.
+"""TaskGroups: tasks that some rule counts, and how many of them are in each domain.
 
 Owns the counts. They follow each task that takes or leaves a node, so that a question about thousands of nodes is
-answered from a few numbers. Who belongs to a crowd is `rules`' decision.
+answered from a few numbers. Who belongs to a group is `rules`' decision.
 """
 
 from typing import Final
@@ -15,8 +15,8 @@ Selection = tuple[tuple[Expression, ...] | None, tuple[str, ...]]
 """Which tasks, by their labels, in which spaces; no spaces: in all."""
 
 
-class Tally:
-    """How many tasks of a crowd are in each domain of a topology, counted on some of its nodes."""
+class DomainCount:
+    """How many tasks of a group are in each domain of a topology, counted on some of its nodes."""
 
     __slots__ = ("_by_count", "_counts", "among", "domains", "key", "topology")
 
@@ -101,28 +101,28 @@ class Tally:
         return found
 
 
-class Crowd:
+class TaskGroup:
     """Tasks that are counted together."""
 
-    __slots__ = ("_on", "_tallies", "keepers", "key", "moved", "number", "present", "shifted_at", "watchers")
+    __slots__ = ("_domain_counts", "_on", "keepers", "key", "moved", "number", "present", "shifted_at", "watchers")
 
-    def __init__(self, number: int, present: bool = False, key: str = "", keepers: "Crowd | None" = None) -> None:
+    def __init__(self, number: int, present: bool = False, key: str = "", keepers: "TaskGroup | None" = None) -> None:
         self.number: Final = number
-        """In the order in which crowds were made."""
+        """In the order in which groups were made."""
         self.present: Final = present
         """Whether tasks that are being removed do not count any more."""
         self.key: Final = key
         """By which label the domains are told apart that `keepers` keep it out of."""
         self.keepers: Final = keepers
-        """Those who want to be apart from this crowd, and so keep its tasks away from where they are; None: nobody."""
+        """Those who want to be apart from this group, and so keep its tasks away from where they are; None: nobody."""
         self.watchers: set[int] = set()
-        """Shapes, by index, whose rules ask for this crowd."""
+        """Shapes, by index, whose rules ask for this group."""
         self.shifted_at: int = 0
-        """At which stamp of all crowds somebody last came or went."""
+        """At which stamp of all groups somebody last came or went."""
         self.moved: bool = False
         """Whether somebody has come or gone since those who wait were last looked at."""
         self._on: dict[str, int] = {}
-        self._tallies: dict[tuple[str, int], Tally] = {}
+        self._domain_counts: dict[tuple[str, int], DomainCount] = {}
 
     @property
     def anybody(self) -> bool:
@@ -137,20 +137,20 @@ class Crowd:
             self._on[name] = count
         else:
             del self._on[name]
-        for tally in self._tallies.values():
-            tally.shift(node, by)
+        for domain_count in self._domain_counts.values():
+            domain_count.shift(node, by)
 
-    def tally(self, key: str, topology: Topology, among: int, nodes: dict[str, NodeState]) -> Tally:
+    def domain_count(self, key: str, topology: Topology, among: int, nodes: dict[str, NodeState]) -> DomainCount:
         """The counts by the domains of a label, kept up to date until the nodes change."""
-        known = self._tallies.get((key, among))
+        known = self._domain_counts.get((key, among))
         if known is None:
-            known = Tally(key, topology, among, self._on, nodes)
-            self._tallies[key, among] = known
+            known = DomainCount(key, topology, among, self._on, nodes)
+            self._domain_counts[key, among] = known
         return known
 
-    def forget_tallies(self) -> None:
+    def forget_counts(self) -> None:
         """Nodes, their labels or their numbers have changed."""
-        self._tallies.clear()
+        self._domain_counts.clear()
 
 
 def is_meant(selection: Selection, tags: dict[str, str], space: str) -> bool:

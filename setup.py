@@ -21,7 +21,7 @@ COMPILED_MODULES = [
     "src/wattloom/cluster/rules.py",
     "src/wattloom/cluster/selector_index.py",
     "src/wattloom/cluster/site.py",
-    "src/wattloom/cluster/standing.py",
+    "src/wattloom/cluster/shape_constraints.py",
     "src/wattloom/cluster/topology.py",
     "src/wattloom/cluster/warm_instances.py",
     "src/wattloom/driving/driver.py",

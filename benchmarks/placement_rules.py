@@ -13,8 +13,8 @@ from typing import Any
 
 from reporting import Goal, finish
 
-from wattloom.cluster.task_group import Selection, is_meant
 from wattloom.cluster.node import Node
+from wattloom.cluster.task_group import Selection, is_meant
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from wattloom.cluster.index import Index
 from wattloom.cluster.selector_index import MOST_KEYS, SelectorIndex, ShapeIndex, are_meant
-from wattloom.cluster.standing import Standing
+from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.task_group import Selection, TaskGroup
 from wattloom.cluster.task_groups import FEW, TaskGroups
 from wattloom.testing import builders
@@ -38,8 +38,8 @@ tasks = st.builds(
 )
 
 
-def standing(number: int, needs: Requirements) -> Standing:
-    return Standing(Shape(number, builders.function("f"), needs, 0.5, False))
+def shape_constraints(number: int, needs: Requirements) -> ShapeConstraints:
+    return ShapeConstraints(Shape(number, builders.function("f"), needs, 0.5, False))
 
 
 @given(
@@ -64,7 +64,7 @@ def test_the_shapes_that_selectors_mean_are_those_that_a_comparison_with_every_s
 ) -> None:
     index = ShapeIndex()
     for number, needs in enumerate(known):
-        index.add(standing(number, needs))
+        index.add(shape_constraints(number, needs))
     for selections in asked:
         plain = [n for n, needs in enumerate(known) if are_meant(selections, dict(needs.tags), needs.space)]
         assert sorted(each.shape.index for each in index.meant(selections)) == plain
@@ -122,7 +122,7 @@ def test_many_wishes_of_a_task_to_be_apart_are_counted_as_one_and_a_few_are_shar
     groups = TaskGroups(Index())
     for number, apart in enumerate((companies, companies[:FEW], companies[:FEW])):
         needs = Requirements(1.0, where=Where(apart=apart), tags=(("app", f"x{number}"),))
-        groups.standing(Shape(number, builders.function("f"), needs, 0.5, False))
+        groups.shape_constraints(Shape(number, builders.function("f"), needs, 0.5, False))
     many, few, same = (groups.known(number) for number in range(3))
     assert many is not None
     assert few is not None

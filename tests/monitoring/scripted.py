@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wattloom.monitoring.census import Count, Exited
 from wattloom.monitoring.cgroup_names import Place
-from wattloom.monitoring.kernel import Machine, Standing
+from wattloom.monitoring.kernel import Machine, ProcessStat
 from wattloom.monitoring.process import Process
 
 
@@ -56,11 +56,11 @@ class ScriptedKernel:
     def used_s(self, pid: int) -> float | None:
         return self.processes[pid].used_s if pid in self.processes else None
 
-    def standing(self, pid: int) -> Standing | None:
+    def stat(self, pid: int) -> ProcessStat | None:
         one = self.processes.get(pid)
         if one is None or pid in self.hidden:
             return None
-        return Standing(one.command.split()[0], one.parent, one.start, one.children_s)
+        return ProcessStat(one.command.split()[0], one.parent, one.start, one.children_s)
 
     def text(self, pid: int, file: str) -> bytes | None:
         one = self.processes.get(pid)

@@ -11,8 +11,8 @@ from wattloom.cluster.index import Index
 from wattloom.cluster.matching import selects
 from wattloom.cluster.places import Places
 from wattloom.cluster.reasons import Reason
+from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.site import NodeState
-from wattloom.cluster.standing import Standing
 from wattloom.cluster.task_group import DomainCount, TaskGroup, is_meant
 from wattloom.cluster.task_groups import SOME_ADDRESS, TaskGroups
 from wattloom.cluster.topology import EVERY
@@ -69,19 +69,19 @@ class Rules:
 
     def allowed(self, shape: Shape) -> int:
         """The nodes that its rules, and others', let a task of this shape go to; `EVERY`: all."""
-        standing = self._standing(shape)
-        if standing.stamp != self._groups.stamp:
-            if standing.outdated:
+        shape_constraints = self._constraints_of(shape)
+        if shape_constraints.stamp != self._groups.stamp:
+            if shape_constraints.outdated:
                 mask = EVERY
-                for _, fits in self._verdicts(standing):
+                for _, fits in self._verdicts(shape_constraints):
                     mask &= fits
-                standing.allowed = mask
-            standing.stamp = self._groups.stamp
-        return standing.allowed
+                shape_constraints.allowed = mask
+            shape_constraints.stamp = self._groups.stamp
+        return shape_constraints.allowed
 
     def verdicts(self, shape: Shape) -> list[Verdict]:
         """The same, reason by reason, in the order in which Kubernetes asks."""
-        return self._verdicts(self._standing(shape))
+        return self._verdicts(self._constraints_of(shape))
 
     def why(self, shape: Shape, node: NodeState) -> Reason | None:
         """What is held against this node; None: nothing."""
@@ -92,7 +92,7 @@ class Rules:
                 return reason
         return None
 
-    def _standing(self, shape: Shape) -> Standing:
+    def _constraints_of(self, shape: Shape) -> ShapeConstraints:
         """What is known of the shape, true of the nodes as they are."""
         if self._index.roll.stale:
             self._index.roll.settle()
@@ -100,26 +100,26 @@ class Rules:
             self._roster = self._index.roster
             self._places.forget()
         self._groups.see_the_roster()
-        standing = self._groups.standing(shape)
-        if standing.worked_out_at != self._roster:
-            self._work_out(standing)
-        return standing
+        shape_constraints = self._groups.shape_constraints(shape)
+        if shape_constraints.worked_out_at != self._roster:
+            self._work_out(shape_constraints)
+        return shape_constraints
 
-    def _verdicts(self, standing: Standing) -> list[Verdict]:
+    def _verdicts(self, shape_constraints: ShapeConstraints) -> list[Verdict]:
         found: list[Verdict] = []
-        if standing.affinity != EVERY:
-            found.append((Reason.AFFINITY, standing.affinity))
-        for domain_count in standing.ports:
+        if shape_constraints.affinity != EVERY:
+            found.append((Reason.AFFINITY, shape_constraints.affinity))
+        for domain_count in shape_constraints.ports:
             found.append((Reason.PORT, ~domain_count.some()))
-        if standing.volumes != EVERY:
-            found.append((Reason.VOLUME, standing.volumes))
-        for domain_count, ahead, from_none in standing.spread:
+        if shape_constraints.volumes != EVERY:
+            found.append((Reason.VOLUME, shape_constraints.volumes))
+        for domain_count, ahead, from_none in shape_constraints.spread:
             found.append((Reason.SPREAD, domain_count.up_to(ahead if from_none else ahead + domain_count.least())))
-        if standing.near:
-            found.append((Reason.COMPANY_MISSING, _with_company(standing)))
-        for domain_count in standing.apart:
+        if shape_constraints.near:
+            found.append((Reason.COMPANY_MISSING, _with_company(shape_constraints)))
+        for domain_count in shape_constraints.apart:
             found.append((Reason.COMPANY_UNWANTED, ~domain_count.some()))
-        for key, group in standing.kept_by:
+        for key, group in shape_constraints.kept_by:
             if group.anybody:
                 found.append((Reason.KEPT_AWAY, ~self._domain_count(group, key).some()))
         return found
@@ -133,9 +133,9 @@ class Rules:
 
     def refused(self, shape: Shape) -> None:
         """Its tasks found no place on the nodes that are allowed now."""
-        standing = self._standing(shape)
-        standing.refused = self.allowed(shape)
-        standing.refused_at = self._roster
+        shape_constraints = self._constraints_of(shape)
+        shape_constraints.refused = self.allowed(shape)
+        shape_constraints.refused_at = self._roster
 
     def given_more(self, waiting: Mapping[int, object]) -> list[int]:
         """Which of the shapes that wait, by index, have got nodes to go to that they were not refused on."""
@@ -163,45 +163,45 @@ class Rules:
         self._looked_at = self._index.roster
 
     def _has_gained(self, index: int) -> bool:
-        standing = self._groups.known(index)
-        if standing is None:
+        shape_constraints = self._groups.known(index)
+        if shape_constraints is None:
             return False
-        mask = self.allowed(standing.shape)
-        if standing.refused_at != self._roster:
-            return mask != EVERY or standing.refused != EVERY
-        gained = mask & ~standing.refused != 0
-        standing.refused = mask
+        mask = self.allowed(shape_constraints.shape)
+        if shape_constraints.refused_at != self._roster:
+            return mask != EVERY or shape_constraints.refused != EVERY
+        gained = mask & ~shape_constraints.refused != 0
+        shape_constraints.refused = mask
         return gained
 
     # -- what does not change while the nodes are the same -------------------------------------------------------------
 
-    def _work_out(self, standing: Standing) -> None:
-        where, places = standing.where, self._places
-        standing.worked_out_at = self._roster
-        standing.stamp = -1
-        standing.asks = []
-        apart_from_class = standing.asks_names or not standing.keys.isdisjoint(self._index.own_keys)
+    def _work_out(self, shape_constraints: ShapeConstraints) -> None:
+        where, places = shape_constraints.where, self._places
+        shape_constraints.worked_out_at = self._roster
+        shape_constraints.stamp = -1
+        shape_constraints.asks = []
+        apart_from_class = shape_constraints.asks_names or not shape_constraints.keys.isdisjoint(self._index.own_keys)
         chosen = EVERY
         if apart_from_class or where.spread:
-            chosen = places.chosen(standing.shape.requirements, where)
-        standing.affinity = chosen if apart_from_class else EVERY
-        standing.volumes = places.with_volumes(where) if apart_from_class else EVERY
-        standing.ports = self._port_counts(standing)
-        standing.spread = self._spread_counts(standing, chosen)
-        self._work_out_company(standing)
+            chosen = places.chosen(shape_constraints.shape.requirements, where)
+        shape_constraints.affinity = chosen if apart_from_class else EVERY
+        shape_constraints.volumes = places.with_volumes(where) if apart_from_class else EVERY
+        shape_constraints.ports = self._port_counts(shape_constraints)
+        shape_constraints.spread = self._spread_counts(shape_constraints, chosen)
+        self._work_out_company(shape_constraints)
 
-    def _port_counts(self, standing: Standing) -> list[DomainCount]:
+    def _port_counts(self, shape_constraints: ShapeConstraints) -> list[DomainCount]:
         """Who has the ports it wants: on every address, all who have them on any do."""
         found: list[DomainCount] = []
-        for port in standing.where.ports:
+        for port in shape_constraints.where.ports:
             all_of_them = port.address == ANY_ADDRESS
             for address in (SOME_ADDRESS,) if all_of_them else (port.address, ANY_ADDRESS):
-                found.append(self._watched(standing, self._groups.having(port, address), ""))
+                found.append(self._watched(shape_constraints, self._groups.having(port, address), ""))
         return found
 
-    def _spread_counts(self, standing: Standing, chosen: int) -> list[tuple[DomainCount, int, bool]]:
+    def _spread_counts(self, shape_constraints: ShapeConstraints, chosen: int) -> list[tuple[DomainCount, int, bool]]:
         """Only nodes that have the labels of all spreads count, and that the task may choose, if that is honoured."""
-        where = standing.where
+        where = shape_constraints.where
         labelled = EVERY
         for spread in where.spread:
             labelled &= self._places.topology(spread.key).everywhere
@@ -210,9 +210,9 @@ class Rules:
             among = labelled & chosen if spread.honor_affinity else labelled
             if spread.honor_taints:
                 among &= self._places.tolerating(where.tolerations)
-            group = self._spread_group(spread, standing.space)
-            domain_count = self._watched(standing, group, spread.key, among)
-            itself = 1 if selects(spread.selector, standing.tags) else 0
+            group = self._spread_group(spread, shape_constraints.space)
+            domain_count = self._watched(shape_constraints, group, spread.key, among)
+            itself = 1 if selects(spread.selector, shape_constraints.tags) else 0
             found.append((domain_count, spread.most - itself, domain_count.domains < (spread.least_domains or 1)))
         return found
 
@@ -220,29 +220,35 @@ class Rules:
         """An empty selector means the task itself, but nobody who is there already: Kubernetes counts so."""
         return self._groups.selected(((spread.selector or None, (space,)),), True)
 
-    def _work_out_company(self, standing: Standing) -> None:
-        where = standing.where
+    def _work_out_company(self, shape_constraints: ShapeConstraints) -> None:
+        where = shape_constraints.where
         wanted = tuple(dict.fromkeys((company.selector, company.spaces) for company in where.near))
         if wanted:
             group = self._groups.selected(wanted, False)
             keys = dict.fromkeys(company.key for company in where.near)
-            standing.near = [self._watched(standing, group, key) for key in keys]
-            standing.near_itself = all(is_meant(each, standing.tags, standing.space) for each in wanted)
-        standing.apart = [self._watched(standing, group, group.key) for group in standing.unwanted]
+            shape_constraints.near = [self._watched(shape_constraints, group, key) for key in keys]
+            shape_constraints.near_itself = all(
+                is_meant(each, shape_constraints.tags, shape_constraints.space) for each in wanted
+            )
+        shape_constraints.apart = [
+            self._watched(shape_constraints, group, group.key) for group in shape_constraints.unwanted
+        ]
 
-    def _watched(self, standing: Standing, group: TaskGroup, key: str, among: int = EVERY) -> DomainCount:
-        group.watchers.add(standing.shape.index)
-        standing.asks.append(group)
+    def _watched(
+        self, shape_constraints: ShapeConstraints, group: TaskGroup, key: str, among: int = EVERY
+    ) -> DomainCount:
+        group.watchers.add(shape_constraints.shape.index)
+        shape_constraints.asks.append(group)
         return self._domain_count(group, key, among)
 
     def _domain_count(self, group: TaskGroup, key: str, among: int = EVERY) -> DomainCount:
         return group.domain_count(key, self._places.topology(key), among, self._index.nodes)
 
 
-def _with_company(standing: Standing) -> int:
+def _with_company(shape_constraints: ShapeConstraints) -> int:
     """The nodes that have somebody of the wanted company in each of the domains; the first of such tasks may choose."""
-    first = standing.near_itself and all(domain_count.empty for domain_count in standing.near)
+    first = shape_constraints.near_itself and all(domain_count.empty for domain_count in shape_constraints.near)
     found = EVERY
-    for domain_count in standing.near:
+    for domain_count in shape_constraints.near:
         found &= domain_count.among if first else domain_count.some()
     return found

@@ -9,7 +9,7 @@ nodes nor counts.
 from collections.abc import Iterable
 from typing import Final
 
-from wattloom.cluster.standing import Standing
+from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.task_group import Selection, TaskGroup, is_meant
 from wattloom.workload.where import Expression
 
@@ -104,34 +104,34 @@ class ShapeIndex:
     __slots__ = ("_by_label", "_by_space")
 
     def __init__(self) -> None:
-        self._by_space: dict[str | None, list[Standing]] = {}
+        self._by_space: dict[str | None, list[ShapeConstraints]] = {}
         """None: of all spaces."""
-        self._by_label: dict[tuple[str | None, str], dict[str, list[Standing]]] = {}
+        self._by_label: dict[tuple[str | None, str], dict[str, list[ShapeConstraints]]] = {}
         """By space and name of the label, then by its value."""
 
     def clear(self) -> None:
         self._by_space.clear()
         self._by_label.clear()
 
-    def add(self, standing: Standing) -> None:
-        spaces: tuple[str | None, ...] = (standing.space, None)
+    def add(self, shape_constraints: ShapeConstraints) -> None:
+        spaces: tuple[str | None, ...] = (shape_constraints.space, None)
         for space in spaces:
-            self._by_space.setdefault(space, []).append(standing)
-            for name, value in standing.tags.items():
-                self._by_label.setdefault((space, name), {}).setdefault(value, []).append(standing)
+            self._by_space.setdefault(space, []).append(shape_constraints)
+            for name, value in shape_constraints.tags.items():
+                self._by_label.setdefault((space, name), {}).setdefault(value, []).append(shape_constraints)
 
-    def meant(self, selections: tuple[Selection, ...]) -> list[Standing]:
+    def meant(self, selections: tuple[Selection, ...]) -> list[ShapeConstraints]:
         """The shapes whose tasks all of these mean, each once."""
         if not selections or any(selector is None for selector, _ in selections):
             return []
-        found: list[Standing] = []
+        found: list[ShapeConstraints] = []
         for some in self._fewest(selections):
             found += [each for each in some if are_meant(selections, each.tags, each.space)]
         return found
 
-    def _fewest(self, selections: tuple[Selection, ...]) -> list[list[Standing]]:
+    def _fewest(self, selections: tuple[Selection, ...]) -> list[list[ShapeConstraints]]:
         """The shortest lists that hold all who can be meant."""
-        fewest: list[list[Standing]] = []
+        fewest: list[list[ShapeConstraints]] = []
         least = -1
         for selector, spaces in selections:
             wanted: list[Expression | None] = [each for each in selector or () if _wants(each)]
@@ -144,8 +144,8 @@ class ShapeIndex:
                 return []
         return fewest
 
-    def _lists(self, spaces: list[str | None], expression: Expression | None) -> list[list[Standing]]:
-        found: list[list[Standing]] = []
+    def _lists(self, spaces: list[str | None], expression: Expression | None) -> list[list[ShapeConstraints]]:
+        found: list[list[ShapeConstraints]] = []
         for space in spaces:
             if expression is None:
                 found.append(self._by_space.get(space, []))

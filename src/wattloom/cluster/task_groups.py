@@ -7,8 +7,8 @@ from typing import Final
 
 from wattloom.cluster.index import Index
 from wattloom.cluster.selector_index import SelectorIndex, ShapeIndex
+from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.site import NodeState
-from wattloom.cluster.standing import Standing
 from wattloom.cluster.task_group import Selection, TaskGroup
 from wattloom.workload.shape import Shape
 from wattloom.workload.where import Company, Port
@@ -30,7 +30,7 @@ class TaskGroups:
         """TaskGroups that somebody has joined or left since those who wait were last looked at."""
         self._index: Final = index
         self._roster: int = -1
-        self._standings: dict[int, Standing] = {}
+        self._shape_constraints: dict[int, ShapeConstraints] = {}
         self._selected: dict[tuple[tuple[Selection, ...], bool], TaskGroup] = {}
         self._unwanted: dict[tuple[Company, ...], TaskGroup] = {}
         """Tasks that one of these wishes to be apart means, by the wishes; all are about domains of one label."""
@@ -57,31 +57,31 @@ class TaskGroups:
 
     def took(self, shape: Shape, node: NodeState) -> None:
         """A task of this shape is on this node now."""
-        standing = self.standing(shape)
-        standing.homes[node.name] = standing.homes.get(node.name, 0) + 1
-        if standing.counted_by:
+        shape_constraints = self.shape_constraints(shape)
+        shape_constraints.homes[node.name] = shape_constraints.homes.get(node.name, 0) + 1
+        if shape_constraints.counted_by:
             self.see_the_roster()
-            for group in standing.counted_by:
+            for group in shape_constraints.counted_by:
                 self._shift(group, node, 1)
 
     def left(self, shape: Shape, node: NodeState, leaving: bool) -> None:
         """It is not any more: the inverse of `took`, and of `leaves` if it was leaving."""
-        standing = self.standing(shape)
-        _one_less(standing.homes, node.name)
+        shape_constraints = self.shape_constraints(shape)
+        _one_less(shape_constraints.homes, node.name)
         if leaving:
-            _one_less(standing.leaving, node.name)
-        if standing.counted_by:
+            _one_less(shape_constraints.leaving, node.name)
+        if shape_constraints.counted_by:
             self.see_the_roster()
-            for group in standing.counted_by:
+            for group in shape_constraints.counted_by:
                 if not (leaving and group.present):
                     self._shift(group, node, -1)
 
     def leaves(self, shape: Shape, node: NodeState) -> None:
         """It is being removed: it is there, and not counted where tasks are to be spread."""
-        standing = self.standing(shape)
-        standing.leaving[node.name] = standing.leaving.get(node.name, 0) + 1
+        shape_constraints = self.shape_constraints(shape)
+        shape_constraints.leaving[node.name] = shape_constraints.leaving.get(node.name, 0) + 1
         self.see_the_roster()
-        for group in standing.counted_by:
+        for group in shape_constraints.counted_by:
             if group.present:
                 self._shift(group, node, -1)
 
@@ -96,9 +96,9 @@ class TaskGroups:
     def forget(self, shapes: list[Shape]) -> None:
         """No task of these shapes is left: whom only they counted is not counted any more."""
         for shape in shapes:
-            self._standings.pop(shape.index, None)
-        kept = list(self._standings.values())
-        self._standings.clear()
+            self._shape_constraints.pop(shape.index, None)
+        kept = list(self._shape_constraints.values())
+        self._shape_constraints.clear()
         self._selected.clear()
         self._unwanted.clear()
         self._ports.clear()
@@ -106,54 +106,54 @@ class TaskGroups:
         self._by_label.clear()
         self.moved.clear()
         self.stamp += 1
-        for standing in kept:
-            standing.counted_by.clear()
-            standing.kept_by.clear()
-            standing.unwanted.clear()
-            standing.worked_out_at = -1
-            self._enlist(standing)
+        for shape_constraints in kept:
+            shape_constraints.counted_by.clear()
+            shape_constraints.kept_by.clear()
+            shape_constraints.unwanted.clear()
+            shape_constraints.worked_out_at = -1
+            self._enlist(shape_constraints)
 
     # -- who is counted ------------------------------------------------------------------------------------------------
 
-    def known(self, index: int) -> Standing | None:
-        return self._standings.get(index)
+    def known(self, index: int) -> ShapeConstraints | None:
+        return self._shape_constraints.get(index)
 
-    def standing(self, shape: Shape) -> Standing:
-        known = self._standings.get(shape.index)
+    def shape_constraints(self, shape: Shape) -> ShapeConstraints:
+        known = self._shape_constraints.get(shape.index)
         if known is None:
-            known = Standing(shape)
+            known = ShapeConstraints(shape)
             self._enlist(known)
         return known
 
-    def _enlist(self, standing: Standing) -> None:
+    def _enlist(self, shape_constraints: ShapeConstraints) -> None:
         """Put it into the groups it belongs to, and under those who keep it away."""
-        for group in self._by_selector.groups(standing.tags, standing.space):
-            self._admit(standing, group)
-        self._standings[standing.shape.index] = standing
-        self._by_label.add(standing)
-        for companies in _counted_together(standing.where.apart):
+        for group in self._by_selector.groups(shape_constraints.tags, shape_constraints.space):
+            self._admit(shape_constraints, group)
+        self._shape_constraints[shape_constraints.shape.index] = shape_constraints
+        self._by_label.add(shape_constraints)
+        for companies in _counted_together(shape_constraints.where.apart):
             group = self._apart_from(companies)
-            standing.unwanted.append(group)
+            shape_constraints.unwanted.append(group)
             if group.keepers is not None:
-                self._join(standing, group.keepers)
-        for port in dict.fromkeys(standing.where.ports):
-            self._join(standing, self.having(port, port.address))
-            self._join(standing, self.having(port, SOME_ADDRESS))
+                self._join(shape_constraints, group.keepers)
+        for port in dict.fromkeys(shape_constraints.where.ports):
+            self._join(shape_constraints, self.having(port, port.address))
+            self._join(shape_constraints, self.having(port, SOME_ADDRESS))
 
-    def _admit(self, standing: Standing, group: TaskGroup) -> None:
+    def _admit(self, shape_constraints: ShapeConstraints, group: TaskGroup) -> None:
         """It is one of those whom the group's selectors mean."""
-        self._join(standing, group)
+        self._join(shape_constraints, group)
         keepers = group.keepers
         if keepers is not None:
-            standing.kept_by.append((group.key, keepers))
-            keepers.watchers.add(standing.shape.index)
-            standing.stamp = -1
+            shape_constraints.kept_by.append((group.key, keepers))
+            keepers.watchers.add(shape_constraints.shape.index)
+            shape_constraints.stamp = -1
 
-    def _join(self, standing: Standing, group: TaskGroup) -> None:
-        standing.counted_by.append(group)
-        for name, count in standing.homes.items():
+    def _join(self, shape_constraints: ShapeConstraints, group: TaskGroup) -> None:
+        shape_constraints.counted_by.append(group)
+        for name, count in shape_constraints.homes.items():
             if group.present:
-                count -= standing.leaving.get(name, 0)
+                count -= shape_constraints.leaving.get(name, 0)
             if count:
                 group.shift(self._index.nodes[name], count)
 
@@ -164,8 +164,8 @@ class TaskGroups:
             group = self._new(present)
             self._selected[selections, present] = group
             self._by_selector.add(selections, group)
-            for standing in self._by_label.meant(selections):
-                self._admit(standing, group)
+            for shape_constraints in self._by_label.meant(selections):
+                self._admit(shape_constraints, group)
         return group
 
     def _apart_from(self, companies: tuple[Company, ...]) -> TaskGroup:
@@ -174,13 +174,13 @@ class TaskGroups:
         if group is None:
             group = self._new(False, companies[0].key, self._new())
             self._unwanted[companies] = group
-            meant: dict[int, Standing] = {}
+            meant: dict[int, ShapeConstraints] = {}
             for company in companies:
                 selections = ((company.selector, company.spaces),)
                 self._by_selector.add(selections, group)
                 meant.update({each.shape.index: each for each in self._by_label.meant(selections)})
-            for standing in meant.values():
-                self._admit(standing, group)
+            for shape_constraints in meant.values():
+                self._admit(shape_constraints, group)
         return group
 
     def _new(self, present: bool = False, key: str = "", keepers: TaskGroup | None = None) -> TaskGroup:

@@ -13,7 +13,7 @@ from wattloom.monitoring.cgroup_names import Place, place_of
 from wattloom.monitoring.cgroups import ControlGroups
 from wattloom.monitoring.child_time import capped, unseen
 from wattloom.monitoring.group_counts import GroupCounts
-from wattloom.monitoring.kernel import Kernel, Machine, Standing, ThisKernel
+from wattloom.monitoring.kernel import Kernel, Machine, ProcessStat, ThisKernel
 from wattloom.monitoring.process import Process
 
 SETTLED: Final = 3
@@ -132,12 +132,12 @@ class Census:
         return used, [process for pid, process in living.items() if now.get(pid) is not process]
 
     def _newcomer(self, pid: int, inode: int, before: Process | None) -> Process:
-        standing = self._kernel.standing(pid)
-        if before is not None and standing is not None and self._is_still(before, standing):
+        stat = self._kernel.stat(pid)
+        if before is not None and stat is not None and self._is_still(before, stat):
             before.inode = inode
             return before
         process = Process(pid, inode)
-        process.meet(standing)
+        process.meet(stat)
         if self._looks == 0:
             process.used_s = self._kernel.used_s(pid) or 0.0
             process.age = SETTLED
@@ -146,15 +146,15 @@ class Census:
             process.children_s = 0.0  # what it waited for was after the last look too
         return process
 
-    def _is_still(self, process: Process, standing: Standing) -> bool:
+    def _is_still(self, process: Process, stat: ProcessStat) -> bool:
         """The kernel had merely forgotten the directory; unless the clock went back: starts are told in ticks."""
-        return standing.start == process.start and (self._kernel.used_s(process.pid) or 0.0) >= process.used_s
+        return stat.start == process.start and (self._kernel.used_s(process.pid) or 0.0) >= process.used_s
 
     def _ask_again(self, process: Process) -> None:
         if process.age and process.age < SETTLED:
-            standing = self._kernel.standing(process.pid)
-            if standing is not None and standing.start == process.start:
-                process.name, process.parent = standing.name, standing.parent
+            stat = self._kernel.stat(process.pid)
+            if stat is not None and stat.start == process.start:
+                process.name, process.parent = stat.name, stat.parent
         process.settle(self._kernel, self._groups)
         self._counts.meet(process)
 
@@ -179,10 +179,10 @@ class Census:
             likely = few or process.children_s > 0.0 or process.pid in parents or process.pid % CHILDLESS == turn
             if not likely or self._counts.counts(process.place.group):
                 continue
-            standing = self._kernel.standing(process.pid)
-            if standing is not None and standing.start == process.start and standing.children_s > process.children_s:
-                gains[process] = standing.children_s - process.children_s
-                process.children_s = standing.children_s
+            stat = self._kernel.stat(process.pid)
+            if stat is not None and stat.start == process.start and stat.children_s > process.children_s:
+                gains[process] = stat.children_s - process.children_s
+                process.children_s = stat.children_s
         if not gains:
             return []
         claims = capped(unseen(gains, (*ended, *self._ended_since(gains, ended)), self._living), most_s)
@@ -194,9 +194,9 @@ class Census:
         gone = {process.pid for process in ended}
         for process in self._living.values() if gone else ():
             if process.parent in gone:
-                standing = self._kernel.standing(process.pid)
-                if standing is not None and standing.start == process.start:
-                    process.parent = standing.parent
+                stat = self._kernel.stat(process.pid)
+                if stat is not None and stat.start == process.start:
+                    process.parent = stat.parent
 
     def _ended_since(self, parents: dict[Process, float], ended: list[Process]) -> list[Process]:
         """Children that were seen at this look and ended before their parents were asked."""

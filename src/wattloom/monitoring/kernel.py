@@ -24,7 +24,7 @@ class Machine(msgspec.Struct, frozen=True, gc=False):
     """Processes and threads that were ever started."""
 
 
-class Standing(msgspec.Struct, frozen=True, gc=False):
+class ProcessStat(msgspec.Struct, frozen=True, gc=False):
     """What /proc/<pid>/stat tells of one."""
 
     name: str
@@ -44,7 +44,7 @@ class Kernel(Protocol):
     def used_s(self, pid: int) -> float | None:
         """CPU seconds of a process, all its threads, those that ended too. None: it is gone."""
 
-    def standing(self, pid: int) -> Standing | None:
+    def stat(self, pid: int) -> ProcessStat | None:
         """None: it is gone, or may not be read."""
 
     def text(self, pid: int, file: str) -> bytes | None:
@@ -63,9 +63,9 @@ class ThisKernel:
     def used_s(self, pid: int) -> float | None:
         return process_clock(pid)
 
-    def standing(self, pid: int) -> Standing | None:
+    def stat(self, pid: int) -> ProcessStat | None:
         text = self.text(pid, "stat")
-        return None if text is None else parsed_standing(text)
+        return None if text is None else parsed_stat(text)
 
     def text(self, pid: int, file: str) -> bytes | None:
         try:
@@ -86,12 +86,12 @@ class ThisKernel:
             return Machine(None, 0)
 
 
-def parsed_standing(text: bytes) -> Standing | None:
+def parsed_stat(text: bytes) -> ProcessStat | None:
     try:
         first, last = text.index(b"("), text.rindex(b")")  # a program's name may hold blanks and brackets
         fields = text[last + 2 :].split(None, 20)
         waited_for = (int(fields[13]) + int(fields[14])) * TICK_S
-        return Standing(text[first + 1 : last].decode(errors="replace"), int(fields[1]), int(fields[19]), waited_for)
+        return ProcessStat(text[first + 1 : last].decode(errors="replace"), int(fields[1]), int(fields[19]), waited_for)
     except (ValueError, IndexError):
         return None
 

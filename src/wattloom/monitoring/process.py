@@ -7,7 +7,7 @@ from typing import Final
 
 from wattloom.monitoring.cgroup_names import NOWHERE, Place, guest_name, place_of
 from wattloom.monitoring.cgroups import ControlGroups
-from wattloom.monitoring.kernel import Kernel, Standing
+from wattloom.monitoring.kernel import Kernel, ProcessStat
 
 LONGEST_COMMAND: Final = 200
 MACHINE_PROGRAMS: Final = ("qemu", "kvm", "CPU ", "firecracker", "jailer")
@@ -50,12 +50,12 @@ class Process:
         """Looks since it was first seen."""
         self.key = f"{pid}-"
 
-    def meet(self, standing: Standing | None) -> None:
+    def meet(self, stat: ProcessStat | None) -> None:
         """Take who it is from the kernel's word."""
-        self.hidden = standing is None
-        if standing is not None:
-            self.start, self.parent, self.name = standing.start, standing.parent, standing.name
-            self.children_s = standing.children_s
+        self.hidden = stat is None
+        if stat is not None:
+            self.start, self.parent, self.name = stat.start, stat.parent, stat.name
+            self.children_s = stat.children_s
         self.key = f"{self.pid}-{self.inode if self.start is None else self.start}"
 
     def settle(self, kernel: Kernel, groups: ControlGroups) -> None:

@@ -14,7 +14,7 @@ from wattloom.workload.where import Where
 NOWHERE: Final = Where()
 
 
-class Standing:
+class ShapeConstraints:
     """One shape among the others."""
 
     __slots__ = (

@@ -139,7 +139,7 @@ def test_numbers_of_nodes_that_have_gone_are_given_out_again() -> None:
         if number >= 3:
             index.remove(index.nodes[f"n{number - 3:05d}"])
         assert index.sites()[0].first() == min(index.nodes)
-    assert len(index.roll.at) < 2_000
+    assert len(index.numbering.at) < 2_000
 
 
 ABSURD = [
@@ -170,7 +170,7 @@ def test_whatever_the_ranks_are_every_search_comes_to_its_end(moves: list[tuple[
     index.noting = True
     for what, number in moves:
         move(index, what, number)
-    index.roll.settle()
+    index.numbering.settle()
     with within_seconds(10):
         searches_end(index, nodes)
 

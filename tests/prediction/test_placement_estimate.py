@@ -2,8 +2,8 @@
 
 from wattloom.cluster.fit import Terms
 from wattloom.cluster.node_class import Mode, NodeClass
+from wattloom.cluster.node_numbering import NodeNumbering
 from wattloom.cluster.reasons import Reason
-from wattloom.cluster.roll import Roll
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Forecast, Unknown
 from wattloom.machines.machine import Machine
@@ -18,7 +18,7 @@ from wattloom.workload.shape import Shape
 def site(profile: MachineProfile, demand: int = 0, mode: Mode = Mode.AWAKE, serial: int = 1) -> Site:
     there = Machine(profile)
     cls = NodeClass(serial, NodeClass.key_of(node("a", profile), there), there)
-    return Site(serial, cls, demand, demand, 0, (), mode, Roll(lambda: None))
+    return Site(serial, cls, demand, demand, 0, (), mode, NodeNumbering(lambda: None))
 
 
 def look(place: Site, seconds: dict[str, float] | None = None, cpu: float = 1.0) -> PlacementEstimate:

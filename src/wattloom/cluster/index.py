@@ -11,7 +11,7 @@ from typing import Final
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import ClassKey, DeviceUse, Mode, NodeClass, ResourceUse, use_after
-from wattloom.cluster.roll import Roll
+from wattloom.cluster.node_numbering import NodeNumbering
 from wattloom.cluster.site import NodeState, Site
 from wattloom.machines.machine import Machine
 from wattloom.workload.shape import Shape
@@ -35,7 +35,7 @@ class Index:
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
-        self.roll: Final = Roll(self._renumber)
+        self.numbering: Final = NodeNumbering(self._renumber)
         self.classes: list[NodeClass] = []
         self.microwatts: int = 0
         """Draw of the whole cluster by the curves."""
@@ -50,7 +50,7 @@ class Index:
         """The same for tasks that need so many joules and seconds more at a place."""
         self.changes: int = 0
         """Goes up when a class comes or goes, or a forecast changes."""
-        self.roster: int = 0
+        self.revision: int = 0
         """Goes up when a node comes or goes, or its labels, taints or number change."""
         self.own_keys: dict[str, int] = {}
         """Labels that some nodes have of their own, and how many do."""
@@ -67,8 +67,8 @@ class Index:
         state = NodeState(node.name, cls, Mode.ASLEEP if node.asleep else Mode.AWAKE, node.own)
         self._site_of(state)
         self.nodes[node.name] = state
-        state.number = self.roll.add(node.name)
-        self.roster += 1
+        state.number = self.numbering.add(node.name)
+        self.revision += 1
         self._count_own(state, 1)
         self._resize(cls, 1)
         self.place(state)
@@ -81,7 +81,7 @@ class Index:
         self._resize(old, -1)
         self._count_own(state, -1)
         if (cls.labels, cls.taints, node.own) != (old.labels, old.taints, state.own):
-            self.roster += 1
+            self.revision += 1
         state.cls = cls
         state.own = node.own
         self._count_own(state, 1)
@@ -139,9 +139,9 @@ class Index:
         state.site = None
         self._resize(state.cls, -1)
         del self.nodes[state.name]
-        self.roll.remove(state.name)
+        self.numbering.remove(state.name)
         self._count_own(state, -1)
-        self.roster += 1
+        self.revision += 1
 
     def take(self, state: NodeState, task: str, shape: Shape, guaranteed: int) -> None:
         """A task without devices takes its part; the step from site to site is remembered by shape."""
@@ -215,7 +215,7 @@ class Index:
     @property
     def names(self) -> list[str]:
         """All nodes' names, in order."""
-        return self.roll.names
+        return self.numbering.names
 
     def sites(self) -> list[Site]:
         """Every site that has nodes."""
@@ -237,16 +237,16 @@ class Index:
 
     def _new_site(self, key: SiteKey, cls: NodeClass, mode: Mode) -> Site:
         self._serial += 1
-        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.roll, key[6], key[7])
+        site = Site(self._serial, cls, key[1], key[2], key[3], key[4], mode, self.numbering, key[6], key[7])
         self._sites[key] = site
         return site
 
     def _renumber(self) -> None:
-        """The roll has given out new numbers."""
-        self.roster += 1
+        """The numbering has given out new numbers."""
+        self.revision += 1
         for site in self._sites.values():
             site.unmark_all()
-        for number, name in enumerate(self.roll.at):
+        for number, name in enumerate(self.numbering.at):
             state = self.nodes[name]
             state.number = number
             site_of = state.site
@@ -285,8 +285,8 @@ class Ranking:
         self.aside: dict[int, Entry] = {}
         """Sites that had none of the nodes that were asked for last, by serial."""
         self.asked_for: int = 0
-        self.roster: int = index.roster
-        """Of which roster the numbers are."""
+        self.revision: int = index.revision
+        """Of which revision the numbers are."""
         self.read: int = len(index.fresh)
         for site in index.sites():
             self._offer(site)
@@ -359,9 +359,9 @@ class Ranking:
 
     def _take_back(self, nodes: int) -> None:
         """What was put aside for want of these nodes counts again."""
-        renumbered = self.roster != self.index.roster
+        renumbered = self.revision != self.index.revision
         gained = nodes & ~self.asked_for
-        self.roster, self.asked_for = self.index.roster, nodes
+        self.revision, self.asked_for = self.index.revision, nodes
         if not self.aside or not (gained or renumbered):
             return
         for entry in list(self.aside.values()):

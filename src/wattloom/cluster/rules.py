@@ -9,7 +9,7 @@ from typing import Final
 
 from wattloom.cluster.index import Index
 from wattloom.cluster.matching import selects
-from wattloom.cluster.places import Places
+from wattloom.cluster.node_sets import NodeSets
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.site import NodeState
@@ -32,10 +32,10 @@ class Rules:
         """Whether anything here matters at all."""
         self._index: Final = index
         self._groups: Final = TaskGroups(index)
-        self._places: Final = Places(index)
-        self._roster: int = -1
+        self._node_sets: Final = NodeSets(index)
+        self._revision: int = -1
         self._looked_at: int = -1
-        """The roster when those who wait were last looked at."""
+        """The revision when those who wait were last looked at."""
 
     # -- who is where --------------------------------------------------------------------------------------------------
 
@@ -94,14 +94,14 @@ class Rules:
 
     def _constraints_of(self, shape: Shape) -> ShapeConstraints:
         """What is known of the shape, true of the nodes as they are."""
-        if self._index.roll.stale:
-            self._index.roll.settle()
-        if self._roster != self._index.roster:
-            self._roster = self._index.roster
-            self._places.forget()
-        self._groups.see_the_roster()
+        if self._index.numbering.stale:
+            self._index.numbering.settle()
+        if self._revision != self._index.revision:
+            self._revision = self._index.revision
+            self._node_sets.forget()
+        self._groups.see_the_revision()
         shape_constraints = self._groups.shape_constraints(shape)
-        if shape_constraints.worked_out_at != self._roster:
+        if shape_constraints.worked_out_at != self._revision:
             self._work_out(shape_constraints)
         return shape_constraints
 
@@ -129,13 +129,13 @@ class Rules:
     @property
     def has_moved(self) -> bool:
         """Whether somebody who waits may have got more nodes to go to."""
-        return bool(self._groups.moved) or self._looked_at != self._index.roster
+        return bool(self._groups.moved) or self._looked_at != self._index.revision
 
     def refused(self, shape: Shape) -> None:
         """Its tasks found no place on the nodes that are allowed now."""
         shape_constraints = self._constraints_of(shape)
         shape_constraints.refused = self.allowed(shape)
-        shape_constraints.refused_at = self._roster
+        shape_constraints.refused_at = self._revision
 
     def given_more(self, waiting: Mapping[int, object]) -> list[int]:
         """Which of the shapes that wait, by index, have got nodes to go to that they were not refused on."""
@@ -144,8 +144,8 @@ class Rules:
             self._nobody_waits()
             return []
         asked: set[int] = set()
-        if self._looked_at != self._index.roster:
-            self._looked_at = self._index.roster
+        if self._looked_at != self._index.revision:
+            self._looked_at = self._index.revision
             asked.update(waiting)
         for group in moved:
             group.moved = False
@@ -160,14 +160,14 @@ class Rules:
         for group in self._groups.moved:
             group.moved = False
         self._groups.moved.clear()
-        self._looked_at = self._index.roster
+        self._looked_at = self._index.revision
 
     def _has_gained(self, index: int) -> bool:
         shape_constraints = self._groups.known(index)
         if shape_constraints is None:
             return False
         mask = self.allowed(shape_constraints.shape)
-        if shape_constraints.refused_at != self._roster:
+        if shape_constraints.refused_at != self._revision:
             return mask != EVERY or shape_constraints.refused != EVERY
         gained = mask & ~shape_constraints.refused != 0
         shape_constraints.refused = mask
@@ -176,16 +176,16 @@ class Rules:
     # -- what does not change while the nodes are the same -------------------------------------------------------------
 
     def _work_out(self, shape_constraints: ShapeConstraints) -> None:
-        where, places = shape_constraints.where, self._places
-        shape_constraints.worked_out_at = self._roster
+        where, node_sets = shape_constraints.where, self._node_sets
+        shape_constraints.worked_out_at = self._revision
         shape_constraints.stamp = -1
         shape_constraints.asks = []
         apart_from_class = shape_constraints.asks_names or not shape_constraints.keys.isdisjoint(self._index.own_keys)
         chosen = EVERY
         if apart_from_class or where.spread:
-            chosen = places.chosen(shape_constraints.shape.requirements, where)
+            chosen = node_sets.chosen(shape_constraints.shape.requirements, where)
         shape_constraints.affinity = chosen if apart_from_class else EVERY
-        shape_constraints.volumes = places.with_volumes(where) if apart_from_class else EVERY
+        shape_constraints.volumes = node_sets.with_volumes(where) if apart_from_class else EVERY
         shape_constraints.ports = self._port_counts(shape_constraints)
         shape_constraints.spread = self._spread_counts(shape_constraints, chosen)
         self._work_out_company(shape_constraints)
@@ -204,12 +204,12 @@ class Rules:
         where = shape_constraints.where
         labelled = EVERY
         for spread in where.spread:
-            labelled &= self._places.topology(spread.key).everywhere
+            labelled &= self._node_sets.topology(spread.key).everywhere
         found: list[tuple[DomainCount, int, bool]] = []
         for spread in where.spread:
             among = labelled & chosen if spread.honor_affinity else labelled
             if spread.honor_taints:
-                among &= self._places.tolerating(where.tolerations)
+                among &= self._node_sets.tolerating(where.tolerations)
             group = self._spread_group(spread, shape_constraints.space)
             domain_count = self._watched(shape_constraints, group, spread.key, among)
             itself = 1 if selects(spread.selector, shape_constraints.tags) else 0
@@ -242,7 +242,7 @@ class Rules:
         return self._domain_count(group, key, among)
 
     def _domain_count(self, group: TaskGroup, key: str, among: int = EVERY) -> DomainCount:
-        return group.domain_count(key, self._places.topology(key), among, self._index.nodes)
+        return group.domain_count(key, self._node_sets.topology(key), among, self._index.nodes)
 
 
 def _with_company(shape_constraints: ShapeConstraints) -> int:

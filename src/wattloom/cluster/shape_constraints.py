@@ -70,7 +70,7 @@ class ShapeConstraints:
         self.ruled: Final = bool(self.asks_names or where.ports or where.spread or where.near or where.apart)
         """Whether nodes of one class may differ for it, whatever labels they have."""
         self.worked_out_at: int = -1
-        """Of which roster of nodes the following are true."""
+        """Of which revision of nodes the following are true."""
         self.asks: list[TaskGroup] = []
         """TaskGroups that its own rules ask for."""
         self.affinity: int = EVERY
@@ -89,7 +89,7 @@ class ShapeConstraints:
         self.refused: int = EVERY
         """The nodes that were allowed, and did not do, when its lane was last refused; less those lost since."""
         self.refused_at: int = -1
-        """Of which roster of nodes that is true."""
+        """Of which revision of nodes that is true."""
 
     @property
     def outdated(self) -> bool:

@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 from wattloom.cluster.node_class import DeviceUse, Mode, NodeClass, ResourceUse
-from wattloom.cluster.roll import Roll
+from wattloom.cluster.node_numbering import NodeNumbering
 
 MICRO = 1_000_000
 FULL: Final = 1000
@@ -35,8 +35,8 @@ class Site:
         "memory",
         "microwatts",
         "mode",
+        "numbering",
         "resources",
-        "roll",
         "serial",
         "steps",
     )
@@ -50,7 +50,7 @@ class Site:
         memory: int,
         devices: DeviceUse,
         mode: Mode,
-        roll: Roll,
+        numbering: NodeNumbering,
         resources: ResourceUse = (),
         frequency: int = FULL,
     ) -> None:
@@ -77,7 +77,7 @@ class Site:
         self.microwatts: Final = round(watts * MICRO)
         """Draw of each node by its curve, whole so that sums are exact; 0 where unknown."""
         self.count: int = 0
-        self.roll: Final = roll
+        self.numbering: Final = numbering
         self._pages: dict[int, int] = {}
         """Who is here, a bit for each node's number, by pages of so many."""
         self._whole: int = -1
@@ -89,16 +89,16 @@ class Site:
 
     def first(self) -> str:
         """The first node by name. Only for a site that has nodes."""
-        roll, pages, heap = self.roll, self._pages, self._heap
-        if roll.stale:
-            roll.settle()
+        numbering, pages, heap = self.numbering, self._pages, self._heap
+        if numbering.stale:
+            numbering.settle()
         page = heap[0]
         mask = pages[page]
         while not mask:
             del pages[heappop(heap)]
             page = heap[0]
             mask = pages[page]
-        return roll.at[page * PAGE + (mask & -mask).bit_length() - 1]
+        return numbering.at[page * PAGE + (mask & -mask).bit_length() - 1]
 
     def whole(self) -> int:
         """Who is here, as one set."""
@@ -109,13 +109,13 @@ class Site:
         return self._whole
 
     def first_of(self, among: int) -> str | None:
-        """The first node by name that is also among these; None: none is. The roll must not be stale."""
+        """The first node by name that is also among these; None: none is. The numbering must not be stale."""
         both = self.whole() & among
-        return self.roll.at[(both & -both).bit_length() - 1] if both else None
+        return self.numbering.at[(both & -both).bit_length() - 1] if both else None
 
     def members(self) -> list[str]:
         """All nodes, by name."""
-        at = self.roll.at
+        at = self.numbering.at
         numbers = [page * PAGE + bit for page, mask in self._pages.items() for bit in range(PAGE) if mask >> bit & 1]
         return sorted([at[number] for number in numbers])
 
@@ -175,7 +175,7 @@ class NodeState:
     def __init__(self, name: str, cls: NodeClass, mode: Mode, own: dict[str, str] | None = None) -> None:
         self.name: Final = name
         self.number: int = -1
-        """Its number in the roll."""
+        """Its number in the numbering."""
         self.cls = cls
         self.mode = mode
         self.frequency: int = FULL

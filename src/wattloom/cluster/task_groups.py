@@ -29,7 +29,7 @@ class TaskGroups:
         self.moved: list[TaskGroup] = []
         """TaskGroups that somebody has joined or left since those who wait were last looked at."""
         self._index: Final = index
-        self._roster: int = -1
+        self._revision: int = -1
         self._shape_constraints: dict[int, ShapeConstraints] = {}
         self._selected: dict[tuple[tuple[Selection, ...], bool], TaskGroup] = {}
         self._unwanted: dict[tuple[Company, ...], TaskGroup] = {}
@@ -39,11 +39,11 @@ class TaskGroups:
         self._by_selector: Final = SelectorIndex()
         self._by_label: Final = ShapeIndex()
 
-    def see_the_roster(self) -> bool:
+    def see_the_revision(self) -> bool:
         """Whether nodes, labels or numbers are others than before: whatever was counted by domain is void then."""
-        if self._roster == self._index.roster:
+        if self._revision == self._index.revision:
             return False
-        self._roster = self._index.roster
+        self._revision = self._index.revision
         self.stamp += 1
         for group in (*self._selected.values(), *self._ports.values()):
             group.forget_counts()
@@ -60,7 +60,7 @@ class TaskGroups:
         shape_constraints = self.shape_constraints(shape)
         shape_constraints.homes[node.name] = shape_constraints.homes.get(node.name, 0) + 1
         if shape_constraints.counted_by:
-            self.see_the_roster()
+            self.see_the_revision()
             for group in shape_constraints.counted_by:
                 self._shift(group, node, 1)
 
@@ -71,7 +71,7 @@ class TaskGroups:
         if leaving:
             _one_less(shape_constraints.leaving, node.name)
         if shape_constraints.counted_by:
-            self.see_the_roster()
+            self.see_the_revision()
             for group in shape_constraints.counted_by:
                 if not (leaving and group.present):
                     self._shift(group, node, -1)
@@ -80,7 +80,7 @@ class TaskGroups:
         """It is being removed: it is there, and not counted where tasks are to be spread."""
         shape_constraints = self.shape_constraints(shape)
         shape_constraints.leaving[node.name] = shape_constraints.leaving.get(node.name, 0) + 1
-        self.see_the_roster()
+        self.see_the_revision()
         for group in shape_constraints.counted_by:
             if group.present:
                 self._shift(group, node, -1)

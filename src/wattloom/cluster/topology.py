@@ -1,6 +1,6 @@
 """Sets of nodes as bits, and the domains that a label divides the nodes into.
 
-Owns both. A set of nodes is a whole number with a bit for each node's number in the roll: to join or to cut sets of
+Owns both. A set of nodes is a whole number with a bit for each node's number: to join or to cut sets of
 thousands of nodes is one operation. When numbers or labels change, topologies are made anew.
 """
 

@@ -156,9 +156,9 @@ class View:
 
     def settle(self) -> int:
         """Give every node its number. The answer goes up whenever numbers may be others than before."""
-        if self._index.roll.stale:
-            self._index.roll.settle()
-        return self._index.roster
+        if self._index.numbering.stale:
+            self._index.numbering.settle()
+        return self._index.revision
 
     def first(self, shape: Shape, site: Site) -> str:
         """The first node of the site, by name, that rules let the shape go to. Only for a site that `fitting` or
@@ -259,8 +259,8 @@ class View:
         if preference.node:
             state = self._index.nodes.get(preference.node)
             return 0 if state is None else 1 << state.number
-        if self._labelled_at != self._index.roster:
-            self._labelled_at = self._index.roster
+        if self._labelled_at != self._index.revision:
+            self._labelled_at = self._index.revision
             self._labelled.clear()
         found = self._labelled.get(preference.labels)
         if found is None:
@@ -302,7 +302,7 @@ class View:
 
     def _best_of_few(self, shape: Shape, ranker: Ranker, among: int, more: tuple[float, float]) -> Best | None:
         found: list[Best] = []
-        at = self._index.roll.at
+        at = self._index.numbering.at
         sites: dict[int, Rank | None] = {}
         while among:
             node = self._index.nodes[at[(among & -among).bit_length() - 1]]

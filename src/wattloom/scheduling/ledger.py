@@ -383,7 +383,7 @@ class Ledger:
             node.memory - sum(each.holding.memory_of(each.shape) for each in others),
             devices,
             node.mode,
-            self.index.roll,
+            self.index.numbering,
             resources,
             node.frequency,
         )

@@ -52,9 +52,9 @@ class Choice:
 
     def offer(self, names: list[str]) -> Offer:
         """These nodes as a set, good until the next node comes or goes."""
-        roster = self._view.settle()
-        if self._bits_at != roster:
-            self._bits_at = roster
+        revision = self._view.settle()
+        if self._bits_at != revision:
+            self._bits_at = revision
             self._bits = {name: 1 << node.number for name, node in self._view.nodes().items()}
         bits = self._bits
         try:

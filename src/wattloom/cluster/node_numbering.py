@@ -1,4 +1,4 @@
-"""The roll of nodes: their names in order, numbered without gaps.
+"""The numbers of nodes: their names in order, numbered without gaps.
 
 Owns the order and the numbers. A node that comes last by name takes the next number; one that comes in between makes
 the numbers stale, and they are given out anew when the order is next asked for, once for however many came.
@@ -12,8 +12,8 @@ SLACK: Final = 1_024
 """Numbers of nodes that have gone, beyond as many as are left."""
 
 
-class Roll:
-    """Names in order. A number says where in it; only while the roll is not stale do numbers follow the names."""
+class NodeNumbering:
+    """Names in order. A number says where in it; only while the numbering is not stale do numbers follow the names."""
 
     def __init__(self, renumber: Callable[[], None]) -> None:
         self.names: list[str] = []

@@ -12,7 +12,7 @@ from wattloom.workload.requirements import Requirements
 from wattloom.workload.where import NodeTerm, Taint, Toleration, Where
 
 
-class Places:
+class NodeSets:
     """Sets of nodes, made when asked for."""
 
     def __init__(self, index: Index) -> None:

@@ -60,8 +60,8 @@ help: ## print the targets
 demo: $(VENV)/.stamp-report ## run functions here, compare policies on a ready scenario, write demo-report/
 	$(DEMO)
 
-test: $(VENV)/.stamp-dev tools guest kubernetes-binaries kubernetes-node-tools ## run the tests
-	$(BIN)/pytest $(PYTEST_ARGS)
+test: $(VENV)/.stamp-dev tools guest kubernetes-binaries kubernetes-node-tools ## run the tests; those that fail, once more alone
+	$(BIN)/pytest $(PYTEST_ARGS) || sh .ci/once-more $$? $(BIN)/pytest
 
 test-quick: $(VENV)/.stamp-dev ## run the tests that need nothing but Python, without the slow ones (under 3 minutes)
 	$(BIN)/pytest $(PYTEST_ARGS) -m "not slow" $(wildcard $(QUICK_TESTS))
@@ -73,7 +73,8 @@ test-pythons: ## run the short tests on each other Python that is installed (3.1
 		echo "Python $$version: $$python"; \
 		[ -x .venv-$$version/bin/python ] || "$$python" -m venv .venv-$$version || exit 1; \
 		.venv-$$version/bin/pip install -e '.[test,report]' || exit 1; \
-		.venv-$$version/bin/pytest $(PYTEST_ARGS) -m "not slow" $(wildcard $(OTHER_TESTS)) || exit 1; \
+		.venv-$$version/bin/pytest $(PYTEST_ARGS) -m "not slow" $(wildcard $(OTHER_TESTS)) || \
+			sh .ci/once-more $$? .venv-$$version/bin/pytest || exit 1; \
 	done
 
 lint: $(VENV)/.stamp-dev ## check style, format, types and the import contract

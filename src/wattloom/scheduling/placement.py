@@ -24,12 +24,15 @@ from wattloom.scheduling.policy_guard import LEAST_INTERVAL_S, answer_of, cost_o
 from wattloom.scheduling.queue import Lane, Queue
 from wattloom.scheduling.queueing_hints import QueueingHints
 from wattloom.scheduling.reservations import ROOM, Reservations
-from wattloom.scheduling.state import Stage, TaskRecord
+from wattloom.scheduling.state import Stage, TaskRecord, by_order
 from wattloom.scheduling.timers import Timers
 from wattloom.scheduling.turn import Turn
 
 BACK_OFF_S: Final = 1.0
 BACK_OFF_MOST_S: Final = 60.0
+
+Assigned = tuple[TaskRecord, NodeState, float | None]
+"""A task, the node that wakes up for it, and what the policy says that this costs."""
 
 
 class Placement:
@@ -316,6 +319,35 @@ class Placement:
                 self.placed,
             )
         )
+
+    # -- nodes that wake -----------------------------------------------------------------------------------------------
+
+    def woke(self, node: NodeState) -> None:
+        self._ledger.set_mode(node, Mode.AWAKE)
+        for task in sorted((self._ledger.tasks[task] for task in node.tasks), key=by_order):
+            self.place(task, task.holding)
+        self.freed(node)
+
+    def unassign(self, nodes: list[NodeState]) -> list[Assigned]:
+        """Tasks whose nodes are waking have not begun: take them off, in order, before what they were promised there
+        changes."""
+        waking = [node for node in nodes if node.mode == Mode.WAKING]
+        records = sorted((self._ledger.tasks[task] for node in waking for task in node.tasks), key=by_order)
+        assigned = [(record, record.holding.node, record.holding.cost) for record in records]
+        for record in records:
+            self.leave(record)
+        return assigned
+
+    def assign_again(self, assigned: list[Assigned]) -> None:
+        """Who still fits keeps his node; the others go back to the queue."""
+        for record, node, cost in assigned:
+            estimate = self._ledger.check(record, node)
+            if isinstance(estimate, Reason):
+                self.enqueue(record)
+            else:
+                self._ledger.commit(record, node, estimate, cost)
+
+    # -- lanes that wait -----------------------------------------------------------------------------------------------
 
     def _block(self, lane: Lane, reason: Reason) -> None:
         self._queue.block(lane, reason)

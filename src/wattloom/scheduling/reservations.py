@@ -54,6 +54,10 @@ class Reservations:
         self.unwatched: Final[dict[int, Lane]] = {}
         """Blocked lanes whose patience is looked after from the next placement on: until then nobody overtakes."""
 
+    def power_freed(self) -> None:
+        """The cluster draws less, or what it draws is better known: who waits for watts is asked again."""
+        self._hints.power(self.first)
+
     # -- patience ------------------------------------------------------------------------------------------------------
 
     def blocked(self, lane: Lane) -> None:

@@ -143,3 +143,7 @@ class TaskRecord(Ask):
         allocation = self.allocation
         assert allocation is not None
         return allocation
+
+
+def by_order(record: TaskRecord) -> Order:
+    return record.order

@@ -24,7 +24,7 @@ from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import AnyInstruction, Evict, Place, Wait
 from wattloom.scheduling.invariants import check
 from wattloom.scheduling.lease_terms import LeaseTerms
-from wattloom.scheduling.state import Stage
+from wattloom.scheduling.state import STAGES, Stage
 from wattloom.testing import builders
 from wattloom.testing.builders import LINEAR, MACHINES, SLEEPER, node, task
 from wattloom.testing.fingerprint import nodes_fingerprint
@@ -104,7 +104,7 @@ class Life:
             ),
         )
 
-    def _some(self, *stages: Stage) -> str | None:
+    def _some(self, *stages: int) -> str | None:
         found = sorted(name for name, each in self.engine.ledger.tasks.items() if each.stage in stages)
         return self.random.choice(found) if found else None
 
@@ -126,7 +126,9 @@ class Life:
         if waking:
             return ev.NodeAwake(self.time, waking[0])
         if draw < 0.96:
-            name = self._some(*(stage for stage in Stage if stage not in (Stage.CANCELLING, Stage.ASSIGNED)))
+            name = self._some(
+                *(stage for stage in range(len(STAGES)) if stage not in (Stage.CANCELLING, Stage.ASSIGNED))
+            )
             return None if name is None else ev.CancelRequested(self.time, name)
         names = sorted(self.engine.ledger.index.nodes)
         return ev.NodeLost(self.time, self.random.choice(names)) if len(names) > 2 else None

@@ -28,7 +28,7 @@ from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
 from wattloom.scheduling.instructions import AnyInstruction, Sleep
 from wattloom.scheduling.lease_terms import LeaseTerms
-from wattloom.scheduling.state import ON_A_NODE, Stage
+from wattloom.scheduling.state import ON_A_NODE, STAGES, Stage
 from wattloom.testing import builders
 from wattloom.testing.builders import MACHINES, SLEEPER, machine, variant
 from wattloom.testing.harness import Harness, nodes_fingerprint
@@ -159,7 +159,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.h.time += step
         return self.h.time
 
-    def some_task(self, pick: int, *stages: Stage) -> str | None:
+    def some_task(self, pick: int, *stages: int) -> str | None:
         found = [name for name, record in self.h.engine.ledger.tasks.items() if record.stage in stages]
         return found[pick % len(found)] if found else None
 
@@ -270,7 +270,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(step=STEPS, name=NODE_NAMES, needs=NEEDS, pick=PICK)
     def found(self, step: float, name: str, needs: Requirements | None, pick: int) -> None:
-        known = self.some_task(pick, *Stage) if pick % 3 == 0 else None
+        known = self.some_task(pick, *range(len(STAGES))) if pick % 3 == 0 else None
         found = known or f"t{len(self.accepted)}"
         try:
             self.h.tell(ev.TaskFound(self.later(step), builders.task(found, "f", needs, idempotent=True), name))
@@ -281,14 +281,14 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(step=STEPS, pick=PICK)
     def leaving(self, step: float, pick: int) -> None:
-        task = self.some_task(pick, *Stage)
+        task = self.some_task(pick, *range(len(STAGES)))
         if task is not None:
             self.maybe(ev.TaskLeaving(self.later(step), task))
 
     @rule(step=STEPS, pick=PICK, needs=NEEDS, priority=st.sampled_from([0, 0, 1]), other=st.booleans())
     def changed(self, step: float, pick: int, needs: Requirements | None, priority: int, other: bool) -> None:
         """Its function too, which it may while it waits."""
-        task = self.some_task(pick, *Stage)
+        task = self.some_task(pick, *range(len(STAGES)))
         if task is not None:
             known = self.h.record(task).task
             function = "h" if other else known.function
@@ -297,13 +297,13 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(step=STEPS, pick=PICK)
     def removed(self, step: float, pick: int) -> None:
-        task = self.some_task(pick, *Stage)
+        task = self.some_task(pick, *range(len(STAGES)))
         if task is not None:
             self.tell(ev.TaskRemoved(self.later(step), task, "by somebody"))
 
     @rule(needs=NEEDS, pick=PICK, where=PICK, number=ABSURD)
     def absurd_change(self, needs: Requirements | None, pick: int, where: int, number: float) -> None:
-        task = self.some_task(pick, *Stage)
+        task = self.some_task(pick, *range(len(STAGES)))
         if task is not None:
             known = msgspec.structs.replace(self.h.record(task).task, requirements=needs, deadline_s=50.0, size=5)
             self.maybe(self.mangled(ev.TaskChanged(self.h.time, known), where, number))
@@ -390,7 +390,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(step=STEPS, pick=PICK)
     def cancel(self, step: float, pick: int) -> None:
-        task = self.some_task(pick, *(stage for stage in Stage if stage != Stage.CANCELLING))
+        task = self.some_task(pick, *(stage for stage in range(len(STAGES)) if stage != Stage.CANCELLING))
         if task is not None:
             self.tell(ev.CancelRequested(self.later(step), task))
 
@@ -588,7 +588,9 @@ class EngineMachine(RuleBasedStateMachine):
                 break
             self.carry_out()
             h.pass_time(30.0)
-        assert not h.engine.ledger.tasks, {name: (r.stage.name, r.reason) for name, r in h.engine.ledger.tasks.items()}
+        assert not h.engine.ledger.tasks, {
+            name: (STAGES[r.stage], r.reason) for name, r in h.engine.ledger.tasks.items()
+        }
         self.every_task_is_here_or_has_ended_once()
         assert h.engine.ledger.view.queued == 0
         h.replay()

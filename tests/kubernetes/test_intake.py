@@ -168,7 +168,7 @@ OUTCOMES = [
 
 @pytest.mark.parametrize(("outcome", "at", "stage", "events"), OUTCOMES)
 def test_each_outcome_of_a_binding_keeps_or_undoes_what_was_assumed(
-    outcome: Outcome, at: At, stage: Stage | None, events: int
+    outcome: Outcome, at: At, stage: int | None, events: int
 ) -> None:
     async def story() -> None:
         made = scheduler()

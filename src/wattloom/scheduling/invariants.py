@@ -9,7 +9,7 @@ from wattloom.cluster.node_class import Mode
 from wattloom.cluster.site import FULL
 from wattloom.errors import InvariantBroken
 from wattloom.scheduling.engine import Engine
-from wattloom.scheduling.state import ON_A_NODE, Stage
+from wattloom.scheduling.state import ON_A_NODE, STAGES, Stage
 from wattloom.units import MILLI
 
 
@@ -115,19 +115,21 @@ def _tasks_have_one_place(engine: Engine) -> None:
     for name, record in ledger.tasks.items():
         _require(name not in ledger.ended, f"{name} has ended and is still here")
         on_node, has = record.stage in ON_A_NODE, record.allocation
-        _require(on_node == (has is not None), f"{name} is {record.stage.name} with node {record.node!r}")
-        _require(record.stage not in (Stage.NEW, Stage.ENDED), f"{name} is {record.stage.name} between events")
+        _require(on_node == (has is not None), f"{name} is {STAGES[record.stage]} with node {record.node!r}")
+        _require(record.stage not in (Stage.NEW, Stage.ENDED), f"{name} is {STAGES[record.stage]} between events")
         _require(has is None or has.attempt == record.attempt, f"{name} has a place of another attempt")
         _require(has is None or has.started or record.stage != Stage.RUNNING, f"{name} runs and was not started")
         if has is not None and not has.taken:
             _require(has.lease is not None and name in has.lease.behind, f"{name} stands behind nobody")
-            _require(record.stage in (Stage.BEHIND, Stage.CANCELLING), f"{name} is {record.stage.name} behind another")
+            _require(
+                record.stage in (Stage.BEHIND, Stage.CANCELLING), f"{name} is {STAGES[record.stage]} behind another"
+            )
         elif on_node:
             node = ledger.index.nodes.get(record.node)
             if node is None or name not in node.tasks:
                 raise InvariantBroken(f"{name} is not on its node {record.node}")
             as_its_node = (node.mode == Mode.WAKING) == (record.stage == Stage.ASSIGNED)
-            _require(as_its_node, f"{name} is {record.stage.name} on a node that is {node.mode.name}")
+            _require(as_its_node, f"{name} is {STAGES[record.stage]} on a node that is {node.mode.name}")
         if has is not None and has.target is not None:
             there = ledger.index.nodes.get(has.target.node.name)
             _require(there is has.target.node and there is not has.node, f"{name} moves to a node that is not there")

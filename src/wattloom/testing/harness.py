@@ -22,7 +22,7 @@ from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import ALL_MOVES, AnyInstruction, Conclude, Outcome, Place, Wait
 from wattloom.scheduling.invariants import check
 from wattloom.scheduling.lease_terms import LeaseTerms
-from wattloom.scheduling.state import Stage, TaskRecord
+from wattloom.scheduling.state import TaskRecord
 from wattloom.testing import builders
 from wattloom.testing.builders import LINEAR
 from wattloom.testing.fingerprint import Fingerprint, fingerprint, nodes_fingerprint
@@ -252,7 +252,7 @@ class Harness:
         """What the engine knows of a task that has not ended."""
         return self.engine.ledger.tasks[task]
 
-    def stage(self, task: str) -> Stage | None:
+    def stage(self, task: str) -> int | None:
         """Where a task is in its life; None if it has ended."""
         record = self.engine.ledger.tasks.get(task)
         return None if record is None else record.stage

@@ -20,20 +20,22 @@ from wattloom.scheduling import events as ev
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.instructions import Place
 from wattloom.testing import builders
+from wattloom.workload.constraints import AffinityTerm, Constraints, Expression
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import Company, Expression, Where
 
 TERMS = 1_000
 CHOOSY = 20
 SPACE = "default"
 
 
-def apart_from(labels: list[str]) -> Where:
-    return Where(apart=tuple(Company("host", (Expression("app", "In", (label,)),), (SPACE,)) for label in labels))
+def apart_from(labels: list[str]) -> Constraints:
+    return Constraints(
+        apart=tuple(AffinityTerm("host", (Expression("app", "In", (label,)),), (SPACE,)) for label in labels)
+    )
 
 
-def pod(app: str, where: Where | None = None) -> Requirements:
-    return Requirements(0.1, where=where, tags=(("app", app),), space=SPACE)
+def pod(app: str, constraints: Constraints | None = None) -> Requirements:
+    return Requirements(0.1, where=constraints, tags=(("app", app),), space=SPACE)
 
 
 def cluster(nodes: int) -> Engine:
@@ -75,10 +77,10 @@ def row(case: str, nodes: int, choosy: list[Requirements], measured: list[Requir
     decide(engine, choosy, 0)
     spent = decide(engine, measured, len(choosy))
     selections: list[Selection] = [
-        (company.selector, company.spaces)
+        (term.selector, term.spaces)
         for needs in {*choosy, *measured[:1]}
         if needs.where is not None
-        for company in needs.where.apart
+        for term in needs.where.apart
     ]
     plain_s = compare_plainly(selections, [pod(f"new-{number}") for number in range(20)])
     middle = statistics.median(spent)

@@ -9,9 +9,9 @@ from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.task_group import Selection, TaskGroup
 from wattloom.cluster.task_groups import FEW, TaskGroups
 from wattloom.testing import builders
+from wattloom.workload.constraints import AffinityTerm, Constraints, Expression
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.shape import Shape
-from wattloom.workload.where import Company, Expression, Where
 
 NAMES = ("app", "tier", "")
 VALUES = ("web", "db", "1", "7", "")
@@ -118,10 +118,10 @@ def test_a_selector_is_entered_under_the_label_that_fewest_others_want() -> None
 
 
 def test_many_wishes_of_a_task_to_be_apart_are_counted_as_one_and_a_few_are_shared() -> None:
-    companies = tuple(Company("host", (Expression("app", "In", (f"x{n}",)),)) for n in range(MANY))
+    terms = tuple(AffinityTerm("host", (Expression("app", "In", (f"x{n}",)),)) for n in range(MANY))
     groups = TaskGroups(Index())
-    for number, apart in enumerate((companies, companies[:FEW], companies[:FEW])):
-        needs = Requirements(1.0, where=Where(apart=apart), tags=(("app", f"x{number}"),))
+    for number, apart in enumerate((terms, terms[:FEW], terms[:FEW])):
+        needs = Requirements(1.0, where=Constraints(apart=apart), tags=(("app", f"x{number}"),))
         groups.shape_constraints(Shape(number, builders.function("f"), needs, 0.5, False))
     many, few, same = (groups.known(number) for number in range(3))
     assert many is not None

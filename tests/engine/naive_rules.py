@@ -8,8 +8,17 @@ import re
 from dataclasses import dataclass
 
 from wattloom.cluster.node import Node
+from wattloom.workload.constraints import (
+    AffinityTerm,
+    Constraints,
+    Expression,
+    NodeTerm,
+    Port,
+    Spread,
+    Taint,
+    Toleration,
+)
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Taint, Toleration, Where
 
 
 @dataclass(frozen=True)
@@ -27,17 +36,17 @@ def labels_of(node: Node) -> dict[str, str]:
 
 def feasible(needs: Requirements, nodes: list[Node], there: list[There]) -> set[str]:
     """The names of the nodes that all filters but that of resources let the task go to."""
-    where = needs.where or Where()
+    constraints = needs.where or Constraints()
     return {
         node.name
         for node in nodes
-        if open_to(where, node)
-        and not untolerated(where, node)
-        and chosen(needs, where, node)
-        and ports_free(where, node, there)
-        and reaches_volumes(where, node)
-        and evenly_spread(needs, where, node, nodes, there)
-        and in_good_company(needs, where, node, nodes, there)
+        if open_to(constraints, node)
+        and not untolerated(constraints, node)
+        and chosen(needs, constraints, node)
+        and ports_free(constraints, node, there)
+        and reaches_volumes(constraints, node)
+        and evenly_spread(needs, constraints, node, nodes, there)
+        and affinity_allows(needs, constraints, node, nodes, there)
     }
 
 
@@ -49,14 +58,14 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     )
 
 
-def open_to(where: Where, node: Node) -> bool:
+def open_to(constraints: Constraints, node: Node) -> bool:
     taint = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-    return not node.closed or any(tolerates(toleration, taint) for toleration in where.tolerations)
+    return not node.closed or any(tolerates(toleration, taint) for toleration in constraints.tolerations)
 
 
-def untolerated(where: Where, node: Node) -> bool:
+def untolerated(constraints: Constraints, node: Node) -> bool:
     forbidding = [taint for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute")]
-    return any(not any(tolerates(toleration, taint) for toleration in where.tolerations) for taint in forbidding)
+    return any(not any(tolerates(toleration, taint) for toleration in constraints.tolerations) for taint in forbidding)
 
 
 def matches(expression: Expression, labels: dict[str, str]) -> bool:
@@ -84,20 +93,20 @@ def term_holds(term: NodeTerm, labels: dict[str, str], name: str) -> bool:
     return by_name and all(matches(expression, labels) for expression in term.labels)
 
 
-def chosen(needs: Requirements, where: Where, node: Node) -> bool:
+def chosen(needs: Requirements, constraints: Constraints, node: Node) -> bool:
     labels = labels_of(node)
-    if any(labels.get(key) != value for key, value in (*needs.labels, *where.selector)):
+    if any(labels.get(key) != value for key, value in (*needs.labels, *constraints.selector)):
         return False
-    return where.terms is None or any(term_holds(term, labels, node.name) for term in where.terms)
+    return constraints.terms is None or any(term_holds(term, labels, node.name) for term in constraints.terms)
 
 
-def reaches_volumes(where: Where, node: Node) -> bool:
-    return all(any(term_holds(term, labels_of(node), "") for term in terms) for terms in where.volumes)
+def reaches_volumes(constraints: Constraints, node: Node) -> bool:
+    return all(any(term_holds(term, labels_of(node), "") for term in terms) for terms in constraints.volumes)
 
 
-def ports_free(where: Where, node: Node, there: list[There]) -> bool:
+def ports_free(constraints: Constraints, node: Node, there: list[There]) -> bool:
     taken = [port for task in there if task.node == node.name and task.needs.where for port in task.needs.where.ports]
-    return not any(clash(wanted, other) for wanted in where.ports for other in taken)
+    return not any(clash(wanted, other) for wanted in constraints.ports for other in taken)
 
 
 def clash(one: Port, other: Port) -> bool:
@@ -109,22 +118,24 @@ def selected(selector: tuple[Expression, ...] | None, needs: Requirements) -> bo
     return selector is not None and all(matches(expression, dict(needs.tags)) for expression in selector)
 
 
-def evenly_spread(needs: Requirements, where: Where, node: Node, nodes: list[Node], there: list[There]) -> bool:
-    return all(spread_allows(spread, needs, where, node, nodes, there) for spread in where.spread)
+def evenly_spread(
+    needs: Requirements, constraints: Constraints, node: Node, nodes: list[Node], there: list[There]
+) -> bool:
+    return all(spread_allows(spread, needs, constraints, node, nodes, there) for spread in constraints.spread)
 
 
 def spread_allows(
-    spread: Spread, needs: Requirements, where: Where, node: Node, nodes: list[Node], there: list[There]
+    spread: Spread, needs: Requirements, constraints: Constraints, node: Node, nodes: list[Node], there: list[There]
 ) -> bool:
     if spread.key not in labels_of(node):
         return False
     counts: dict[str, int] = {}
     for other in nodes:
-        if any(each.key not in labels_of(other) for each in where.spread):
+        if any(each.key not in labels_of(other) for each in constraints.spread):
             continue
-        if spread.honor_affinity and not chosen(needs, where, other):
+        if spread.honor_affinity and not chosen(needs, constraints, other):
             continue
-        if spread.honor_taints and untolerated(where, other):
+        if spread.honor_taints and untolerated(constraints, other):
             continue
         domain = labels_of(other)[spread.key]
         counts[domain] = counts.get(domain, 0) + sum(
@@ -142,43 +153,49 @@ def spread_allows(
     return counts.get(labels_of(node)[spread.key], 0) + itself - least <= spread.most
 
 
-def is_company(company: Company, needs: Requirements) -> bool:
-    return (not company.spaces or needs.space in company.spaces) and selected(company.selector, needs)
+def means(term: AffinityTerm, needs: Requirements) -> bool:
+    return (not term.spaces or needs.space in term.spaces) and selected(term.selector, needs)
 
 
-def in_good_company(needs: Requirements, where: Where, node: Node, nodes: list[Node], there: list[There]) -> bool:
+def affinity_allows(
+    needs: Requirements, constraints: Constraints, node: Node, nodes: list[Node], there: list[There]
+) -> bool:
     labels = {each.name: labels_of(each) for each in nodes}
     here = labels[node.name]
     return (
-        has_company(needs, where, here, labels, there)
+        has_affinity(needs, constraints, here, labels, there)
         and not any(
-            company.key in here and labels[task.node].get(company.key) == here[company.key]
-            for company in where.apart
+            term.key in here and labels[task.node].get(term.key) == here[term.key]
+            for term in constraints.apart
             for task in there
-            if is_company(company, task.needs)
+            if means(term, task.needs)
         )
         and not any(
-            company.key in here and labels[task.node].get(company.key) == here[company.key]
+            term.key in here and labels[task.node].get(term.key) == here[term.key]
             for task in there
             if task.needs.where
-            for company in task.needs.where.apart
-            if is_company(company, needs)
+            for term in task.needs.where.apart
+            if means(term, needs)
         )
     )
 
 
-def has_company(
-    needs: Requirements, where: Where, here: dict[str, str], labels: dict[str, dict[str, str]], there: list[There]
+def has_affinity(
+    needs: Requirements,
+    constraints: Constraints,
+    here: dict[str, str],
+    labels: dict[str, dict[str, str]],
+    there: list[There],
 ) -> bool:
-    if any(company.key not in here for company in where.near):
+    if any(term.key not in here for term in constraints.near):
         return False
-    friends = [task for task in there if where.near and all(is_company(company, task.needs) for company in where.near)]
+    friends = [task for task in there if constraints.near and all(means(term, task.needs) for term in constraints.near)]
     pairs = {
-        (company.key, labels[friend.node][company.key])
+        (term.key, labels[friend.node][term.key])
         for friend in friends
-        for company in where.near
-        if company.key in labels[friend.node]
+        for term in constraints.near
+        if term.key in labels[friend.node]
     }
-    if all((company.key, here[company.key]) in pairs for company in where.near):
+    if all((term.key, here[term.key]) in pairs for term in constraints.near):
         return True
-    return not pairs and all(is_company(company, needs) for company in where.near)
+    return not pairs and all(means(term, needs) for term in constraints.near)

@@ -3,8 +3,18 @@
 import random
 
 from wattloom.cluster.node import Node
+from wattloom.workload.constraints import (
+    AffinityTerm,
+    Constraints,
+    Expression,
+    NodeTerm,
+    Operator,
+    Port,
+    Spread,
+    Taint,
+    Toleration,
+)
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import Company, Expression, NodeTerm, Operator, Port, Spread, Taint, Toleration, Where
 
 ZONES = ("a", "b", "c")
 APPS = ("web", "db", "cache")
@@ -33,25 +43,25 @@ def some_needs(draw: random.Random, cpu: float = 0.5) -> Requirements:
     tags = {"app": draw.choice(APPS)} if draw.random() < 0.9 else {}
     if draw.random() < 0.2:
         tags["tier"] = "front"
-    where = some_where(draw) if draw.random() < 0.85 else None
+    constraints = some_constraints(draw) if draw.random() < 0.85 else None
     labels = (("rack", "1"),) if draw.random() < 0.05 else ()
     space = draw.choice(SPACES)
-    return Requirements(cpu, labels=labels, where=where, tags=tuple(sorted(tags.items())), space=space)
+    return Requirements(cpu, labels=labels, where=constraints, tags=tuple(sorted(tags.items())), space=space)
 
 
-def some_where(draw: random.Random) -> Where:
+def some_constraints(draw: random.Random) -> Constraints:
     def maybe(chance: float) -> int:
         return draw.choice((1, 1, 2)) if draw.random() < chance else 0
 
-    return Where(
+    return Constraints(
         selector=(("zone", draw.choice(ZONES)),) if draw.random() < 0.1 else (),
         terms=tuple(some_term(draw) for _ in range(maybe(1.0))) if draw.random() < 0.25 else None,
         volumes=tuple((some_term(draw), some_term(draw)) for _ in range(maybe(0.1))),
         tolerations=tuple(some_toleration(draw) for _ in range(maybe(0.5))),
         ports=tuple(some_port(draw) for _ in range(maybe(0.2))),
         spread=tuple(some_spread(draw) for _ in range(maybe(0.35))),
-        near=tuple(some_company(draw) for _ in range(maybe(0.25))),
-        apart=tuple(some_company(draw) for _ in range(maybe(0.3) or (MANY if draw.random() < 0.04 else 0))),
+        near=tuple(some_affinity_term(draw) for _ in range(maybe(0.25))),
+        apart=tuple(some_affinity_term(draw) for _ in range(maybe(0.3) or (MANY if draw.random() < 0.04 else 0))),
     )
 
 
@@ -116,5 +126,5 @@ def some_spread(draw: random.Random) -> Spread:
     )
 
 
-def some_company(draw: random.Random) -> Company:
-    return Company(draw.choice(KEYS), some_selector(draw), draw.choice(((), ("",), ("prod",), ("", "prod"))))
+def some_affinity_term(draw: random.Random) -> AffinityTerm:
+    return AffinityTerm(draw.choice(KEYS), some_selector(draw), draw.choice(((), ("",), ("prod",), ("", "prod"))))

@@ -39,12 +39,12 @@ from wattloom.testing.builders import CONCAVE, LINEAR, SLEEPER, SMT, machine
 from wattloom.testing.harness import Harness, assert_equal, fingerprint
 from wattloom.testing.odd_policies import Scripted
 from wattloom.units import GIB
+from wattloom.workload.constraints import Constraints, Port
+from wattloom.workload.constraints import Spread as SpreadRule
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.shape import Shape
 from wattloom.workload.task import Task
-from wattloom.workload.where import Port, Where
-from wattloom.workload.where import Spread as SpreadRule
 
 POLICIES: list[Callable[[], Policy]] = [LeastJoules, MarginalEnergy, Weighted, ExecCapacity, Spread, Pack]
 SLOW = MachineProfile(
@@ -56,7 +56,7 @@ TASK = Task(
     "f",
     Requirements(
         1.0, GIB, devices=(("gpu", 0.5),), resources=(("pods", 1),),
-        where=Where(ports=(Port(80),), spread=(SpreadRule("zone", 1, (), 1),)),
+        where=Constraints(ports=(Port(80),), spread=(SpreadRule("zone", 1, (), 1),)),
     ),
     1, 0.7, 100.0, 50.0, retries=1, infrastructure_retries=2, size=7,
 )  # fmt: skip
@@ -230,7 +230,7 @@ class NotComparable(float):
 
 
 NUMBERS = (*FRACTIONS, *WHOLE, True, NotComparable(1.0))
-HOST_A = Requirements(1.0, where=Where(selector=(("host", "a"),)))
+HOST_A = Requirements(1.0, where=Constraints(selector=(("host", "a"),)))
 
 
 @pytest.mark.parametrize("capped", [False, True])

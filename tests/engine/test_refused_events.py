@@ -8,11 +8,11 @@ from wattloom.scheduling import events as ev
 from wattloom.testing import builders
 from wattloom.testing.builders import machine, task
 from wattloom.testing.harness import Harness
+from wattloom.workload.constraints import Constraints, Expression, NodeTerm
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import Expression, NodeTerm, Where
 
-MANY_RULES = Where(terms=(NodeTerm((Expression("zone", "Exists"),) * 10),) * 101)
+MANY_RULES = Constraints(terms=(NodeTerm((Expression("zone", "Exists"),) * 10),) * 101)
 NAN, INF = float("nan"), float("inf")
 
 EVENTS: list[tuple[ev.AnyEvent, str]] = [

@@ -10,15 +10,24 @@ from wattloom.policies.protocol import Ask, Policy, Proposal, Refusal, View
 from wattloom.scheduling import events as ev
 from wattloom.testing import builders
 from wattloom.testing.harness import Harness
+from wattloom.workload.constraints import (
+    AffinityTerm,
+    Constraints,
+    Expression,
+    NodeTerm,
+    Port,
+    Spread,
+    Taint,
+    Toleration,
+)
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Taint, Toleration, Where
 
 WEB = (Expression("app", "In", ("web",)),)
 AT_ANY_COST = Toleration("", "Exists")
 
 
-def needs(where: Where | None = None, app: str = "web", **more: object) -> Requirements:
-    return Requirements(1.0, where=where, tags=(("app", app),), **more)  # type: ignore[arg-type]
+def needs(constraints: Constraints | None = None, app: str = "web", **more: object) -> Requirements:
+    return Requirements(1.0, where=constraints, tags=(("app", app),), **more)  # type: ignore[arg-type]
 
 
 def cluster(*nodes: Node) -> Harness:
@@ -141,36 +150,36 @@ def test_a_task_found_on_a_sleeping_node_shows_that_it_is_awake() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "where", "reason"),
+    ("spec", "constraints", "reason"),
     [
         (node("a", closed=True), None, "node-closed"),
         (node("a", taints=(Taint("spot"),)), None, "taint-not-tolerated"),
         (node("a", taints=(Taint("spot", "", "NoExecute"),)), None, "taint-not-tolerated"),
         (node("a", taints=(Taint("spot", "", "PreferNoSchedule"),)), None, None),
-        (node("a", closed=True, taints=(Taint("spot"),)), Where(tolerations=(AT_ANY_COST,)), None),
-        (node("a", "z"), Where(selector=(("zone", "y"),)), "affinity-differs"),
-        (node("a", "z"), Where(terms=(NodeTerm(),)), "affinity-differs"),
-        (node("a", "z"), Where(terms=(NodeTerm((Expression("zone", "Exists"),)), NodeTerm())), None),
-        (node("a", "7"), Where(terms=(NodeTerm((Expression("zone", "Gt", ("6",)),)),)), None),
-        (node("a", "seven"), Where(terms=(NodeTerm((Expression("zone", "Gt", ("6",)),)),)), "affinity-differs"),
-        (node("a", "z"), Where(volumes=((NodeTerm((Expression("zone", "In", ("y",)),)),),)), "volume-elsewhere"),
-        (node("a"), Where(selector=(("host", "b"),)), "affinity-differs"),
-        (node("a"), Where(selector=(("host", "a"),)), None),
+        (node("a", closed=True, taints=(Taint("spot"),)), Constraints(tolerations=(AT_ANY_COST,)), None),
+        (node("a", "z"), Constraints(selector=(("zone", "y"),)), "affinity-differs"),
+        (node("a", "z"), Constraints(terms=(NodeTerm(),)), "affinity-differs"),
+        (node("a", "z"), Constraints(terms=(NodeTerm((Expression("zone", "Exists"),)), NodeTerm())), None),
+        (node("a", "7"), Constraints(terms=(NodeTerm((Expression("zone", "Gt", ("6",)),)),)), None),
+        (node("a", "seven"), Constraints(terms=(NodeTerm((Expression("zone", "Gt", ("6",)),)),)), "affinity-differs"),
+        (node("a", "z"), Constraints(volumes=((NodeTerm((Expression("zone", "In", ("y",)),)),),)), "volume-elsewhere"),
+        (node("a"), Constraints(selector=(("host", "b"),)), "affinity-differs"),
+        (node("a"), Constraints(selector=(("host", "a"),)), None),
         (
             node("a"),
-            Where(terms=(NodeTerm(fields=(Expression("metadata.name", "NotIn", ("a",)),)),)),
+            Constraints(terms=(NodeTerm(fields=(Expression("metadata.name", "NotIn", ("a",)),)),)),
             "affinity-differs",
         ),
         (
             node("a"),
-            Where(volumes=((NodeTerm(fields=(Expression("metadata.name", "In", ("a",)),)),),)),
+            Constraints(volumes=((NodeTerm(fields=(Expression("metadata.name", "In", ("a",)),)),),)),
             "volume-elsewhere",
         ),
     ],
 )
-def test_a_node_is_refused_for_this_reason(spec: Node, where: Where | None, reason: str | None) -> None:
+def test_a_node_is_refused_for_this_reason(spec: Node, constraints: Constraints | None, reason: str | None) -> None:
     h = cluster(spec)
-    h.submit("x", needs=needs(where))
+    h.submit("x", needs=needs(constraints))
     if reason is None:
         assert h.where("x") == "a"
         return
@@ -184,11 +193,11 @@ def test_a_node_is_refused_for_this_reason(spec: Node, where: Where | None, reas
 
 def test_a_port_is_one_tasks_and_every_address_means_all_of_them() -> None:
     h = cluster(node("a"))
-    one, other, every = (needs(Where(ports=(Port(80, address=a),))) for a in ("10.0.0.1", "10.0.0.2", "0.0.0.0"))
+    one, other, every = (needs(Constraints(ports=(Port(80, address=a),))) for a in ("10.0.0.1", "10.0.0.2", "0.0.0.0"))
     h.submit("one", needs=one)
     h.submit("other", needs=other)
     h.submit("every", needs=every)
-    h.submit("udp", needs=needs(Where(ports=(Port(80, "UDP"),))))
+    h.submit("udp", needs=needs(Constraints(ports=(Port(80, "UDP"),))))
     assert [h.where(task) for task in ("one", "other", "every", "udp")] == ["a", "a", None, "a"]
     assert h.reason("every") == Reason.PORT
     h.finish("one")
@@ -199,7 +208,7 @@ def test_a_port_is_one_tasks_and_every_address_means_all_of_them() -> None:
 
 def test_tasks_are_spread_over_zones_and_wait_where_that_would_be_too_uneven() -> None:
     h = cluster(node("a", "x"), node("b", "x"), node("c", "y", closed=True))
-    spread = needs(Where(spread=(Spread("zone", 1, WEB),)))
+    spread = needs(Constraints(spread=(Spread("zone", 1, WEB),)))
     h.submit("1", needs=spread)
     h.submit("2", needs=spread)
     assert (h.where("1"), h.where("2"), h.reason("2")) == ("a", None, Reason.SPREAD)
@@ -209,7 +218,7 @@ def test_tasks_are_spread_over_zones_and_wait_where_that_would_be_too_uneven() -
 
 def test_who_is_leaving_does_not_count_where_tasks_are_spread() -> None:
     h = cluster(node("a", "x"), node("c", "y", closed=True))
-    spread = needs(Where(spread=(Spread("zone", 1, WEB),)))
+    spread = needs(Constraints(spread=(Spread("zone", 1, WEB),)))
     h.submit("1", needs=spread)
     h.submit("2", needs=spread)
     assert h.where("2") is None
@@ -222,7 +231,7 @@ def test_who_is_leaving_does_not_count_where_tasks_are_spread() -> None:
 
 def test_too_few_domains_count_as_if_one_were_empty() -> None:
     h = cluster(node("a", "x"), node("b", "y"))
-    spread = needs(Where(spread=(Spread("zone", 1, WEB, least_domains=3),)))
+    spread = needs(Constraints(spread=(Spread("zone", 1, WEB, least_domains=3),)))
     for number in range(3):
         h.submit(str(number), needs=spread)
     assert [h.where(str(number)) for number in range(3)] == ["a", "b", None]
@@ -232,7 +241,7 @@ def test_too_few_domains_count_as_if_one_were_empty() -> None:
 
 def test_a_task_that_wants_company_waits_for_it_unless_it_is_the_first_of_its_kind() -> None:
     h = cluster(node("a", "x"), node("b", "y"))
-    with_web = Where(near=(Company("zone", WEB),))
+    with_web = Constraints(near=(AffinityTerm("zone", WEB),))
     h.submit("db", needs=needs(with_web, "db"))
     assert h.reason("db") == Reason.COMPANY_MISSING
     found(h, "elsewhere", "b", needs())
@@ -247,7 +256,7 @@ def test_a_task_that_wants_company_waits_for_it_unless_it_is_the_first_of_its_ki
 
 def test_tasks_that_want_to_be_apart_keep_others_away_too() -> None:
     h = cluster(node("a"), node("b"))
-    alone = Where(apart=(Company("host", WEB),))
+    alone = Constraints(apart=(AffinityTerm("host", WEB),))
     h.submit("1", needs=needs(alone))
     h.submit("2", needs=needs(alone))
     h.submit("3", needs=needs(alone))
@@ -262,14 +271,14 @@ def test_tasks_that_want_to_be_apart_keep_others_away_too() -> None:
 def test_rules_look_in_the_spaces_that_they_name() -> None:
     h = cluster(node("a"))
     found(h, "there", "a", needs(space="prod"))
-    h.submit("here", needs=needs(Where(apart=(Company("host", WEB, ("test",)),))))
-    h.submit("anywhere", needs=needs(Where(apart=(Company("host", WEB),))))
+    h.submit("here", needs=needs(Constraints(apart=(AffinityTerm("host", WEB, ("test",)),))))
+    h.submit("anywhere", needs=needs(Constraints(apart=(AffinityTerm("host", WEB),))))
     assert (h.where("here"), h.where("anywhere")) == ("a", None)
 
 
 def test_a_higher_priority_goes_first_to_what_a_rule_opens() -> None:
     h = cluster(node("a"))
-    alone = needs(Where(apart=(Company("host", WEB),)))
+    alone = needs(Constraints(apart=(AffinityTerm("host", WEB),)))
     h.submit("there", needs=alone)
     h.submit("low", needs=alone)
     h.tell(ev.TaskSubmitted(h.time, builders.task("high", "f", alone, priority=2_000_001_000)))
@@ -279,8 +288,8 @@ def test_a_higher_priority_goes_first_to_what_a_rule_opens() -> None:
 
 def test_a_label_that_changes_moves_a_node_to_another_domain() -> None:
     h = cluster(node("a", "x"), node("b", "x"))
-    h.submit("1", needs=needs(Where(apart=(Company("zone", WEB),))))
-    h.submit("2", needs=needs(Where(apart=(Company("zone", WEB),))))
+    h.submit("1", needs=needs(Constraints(apart=(AffinityTerm("zone", WEB),))))
+    h.submit("2", needs=needs(Constraints(apart=(AffinityTerm("zone", WEB),))))
     assert h.where("2") is None
     h.change(node("b", "y"))
     assert h.where("2") == "b"
@@ -288,7 +297,7 @@ def test_a_label_that_changes_moves_a_node_to_another_domain() -> None:
 
 def test_explanations_tell_nodes_of_one_class_apart_by_the_rule_that_bars_them() -> None:
     h = cluster(node("a"), node("b"), node("c"))
-    alone = Where(apart=(Company("host", WEB),))
+    alone = Constraints(apart=(AffinityTerm("host", WEB),))
     h.submit("1", needs=needs(alone))
     told = {}
     h.engine.watcher = lambda record: told.update(
@@ -310,7 +319,7 @@ def test_a_policy_that_does_not_ask_for_allowed_nodes_is_caught() -> None:
     h = Harness(new_policy=new_policy).machine(builders.LINEAR)
     h.tell(ev.NodeJoined(0.0, Node("a", "linear", own={"host": "a"})))
     h.tell(ev.NodeJoined(0.0, Node("b", "linear", own={"host": "b"})))
-    h.submit("x", needs=needs(Where(selector=(("host", "b"),))))
+    h.submit("x", needs=needs(Constraints(selector=(("host", "b"),))))
     assert (h.where("x"), h.reason("x")) == (None, Reason.AFFINITY)
 
 
@@ -318,7 +327,7 @@ def test_watts_that_are_freed_on_a_node_which_rules_bar_help_who_waits_for_watts
     h = cluster(node("a"), node("b"))
     h.cap(51.0)
     h.submit("there", needs=needs())
-    h.submit("x", needs=needs(Where(selector=(("host", "b"),))))
+    h.submit("x", needs=needs(Constraints(selector=(("host", "b"),))))
     assert (h.where("there"), h.where("x"), h.reason("x")) == ("a", None, Reason.CLUSTER_WATTS)
     h.finish("there")
     assert h.where("x") == "b"

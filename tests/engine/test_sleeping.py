@@ -14,8 +14,8 @@ from wattloom.testing.builders import LINEAR, SLEEPER, node, requirements
 from wattloom.testing.harness import Harness, places
 from wattloom.testing.odd_policies import Lingering, Moody
 from wattloom.units import GIB
+from wattloom.workload.constraints import Taint
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import Taint
 
 WHOLE = requirements(4.0)
 

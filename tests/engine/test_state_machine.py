@@ -34,8 +34,17 @@ from wattloom.testing.builders import MACHINES, SLEEPER, machine, variant
 from wattloom.testing.harness import Harness, nodes_fingerprint
 from wattloom.testing.odd_policies import Absurd, Hesitant, Lingering, Moody, Restless, Sleepless, least_rise
 from wattloom.units import GIB
+from wattloom.workload.constraints import (
+    AffinityTerm,
+    Constraints,
+    Expression,
+    NodeTerm,
+    Port,
+    Spread,
+    Taint,
+    Toleration,
+)
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Taint, Toleration, Where
 
 STEPS = st.sampled_from([0.0, 0.0, 0.0, 0.5, 2.0, 7.0, 31.0, 61.0, 400.0])
 PICK = st.integers(0, 50)
@@ -44,13 +53,13 @@ ABSURD = st.one_of(st.sampled_from([*FRACTIONS, *WHOLE]), st.floats(), st.intege
 WEB = (Expression("app", "In", ("web",)),)
 RULES = st.sampled_from(
     [
-        Where(),
-        Where(ports=(Port(80),)),
-        Where(spread=(Spread("zone", 1, WEB),)),
-        Where(near=(Company("zone", ()),)),
-        Where(apart=(Company("host", WEB),)),
-        Where(terms=(NodeTerm((Expression("host", "In", ("n0", "n1", "zz-big-x86-a")),)),)),
-        Where(tolerations=(Toleration("", "Exists"),)),
+        Constraints(),
+        Constraints(ports=(Port(80),)),
+        Constraints(spread=(Spread("zone", 1, WEB),)),
+        Constraints(near=(AffinityTerm("zone", ()),)),
+        Constraints(apart=(AffinityTerm("host", WEB),)),
+        Constraints(terms=(NodeTerm((Expression("host", "In", ("n0", "n1", "zz-big-x86-a")),)),)),
+        Constraints(tolerations=(Toleration("", "Exists"),)),
     ]
 )
 NEEDS = st.one_of(

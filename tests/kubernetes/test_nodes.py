@@ -6,7 +6,7 @@ import msgspec
 
 from wattloom.kubernetes.model.nodes import node_of, own_labels
 from wattloom.kubernetes.model.objects import Node
-from wattloom.workload.where import Taint
+from wattloom.workload.constraints import Taint
 
 
 def node(name: str = "n", allocatable: dict[str, str] | None = None, **more: Any) -> Node:

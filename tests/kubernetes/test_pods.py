@@ -14,9 +14,9 @@ from wattloom.kubernetes.model.templates import Templates, depends_on_world
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.state.functions import shared_name
 from wattloom.prediction.runtimes import ENOUGH_SAMPLES
+from wattloom.workload.constraints import AffinityTerm, Constraints, Expression, NodeTerm, Port, Spread, Toleration
 from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
-from wattloom.workload.where import Company, Expression, NodeTerm, Port, Spread, Toleration, Where
 
 
 def pod(spec: dict[str, Any] | None = None, *, status: dict[str, Any] | None = None, **metadata: Any) -> Pod:
@@ -39,10 +39,10 @@ def task(given: Pod, known: World | None = None) -> Task:
     return made
 
 
-def where(given: Pod, known: World | None = None) -> Where:
+def constraints(given: Pod, known: World | None = None) -> Constraints:
     needs = task(given, known).requirements
     assert needs is not None
-    return needs.where or Where()
+    return needs.where or Constraints()
 
 
 def refused(given: Pod, known: World | None = None) -> Unsupported:
@@ -228,7 +228,7 @@ def test_selectors_affinity_tolerations_and_ports_become_rules() -> None:
             {"ports": [{"hostPort": 99}]},
         ],
     }
-    assert where(pod(spec)) == Where(
+    assert constraints(pod(spec)) == Constraints(
         selector=(("disk", "ssd"), ("zone", "a")),
         terms=(
             NodeTerm((Expression("gen", "Gt", ("3",)),), (Expression("metadata.name", "In", ("n1",)),)),
@@ -252,7 +252,7 @@ def test_selectors_affinity_tolerations_and_ports_become_rules() -> None:
 def test_a_node_term_with_a_part_that_kubernetes_cannot_read_holds_nowhere(expression: dict[str, Any]) -> None:
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     spec = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
-    assert where(pod(spec)).terms == (NodeTerm(),)
+    assert constraints(pod(spec)).terms == (NodeTerm(),)
 
 
 def constraint(**more: Any) -> dict[str, Any]:
@@ -269,15 +269,15 @@ def test_spreading_that_forbids_becomes_a_rule_and_a_wish_does_not() -> None:
     )
     spec = {"topologySpreadConstraints": [hard, {**constraint(), "whenUnsatisfiable": "ScheduleAnyway"}]}
     selector = (Expression("app", "In", ("a",)), Expression("version", "In", ("7",)))
-    assert where(pod(spec, labels={"version": "7"})).spread == (Spread("zone", 1, selector, 3, False, True),)
+    assert constraints(pod(spec, labels={"version": "7"})).spread == (Spread("zone", 1, selector, 3, False, True),)
 
 
 def test_spreading_with_an_empty_selector_or_none_counts_nobody() -> None:
     for given in (constraint(), constraint(labelSelector={})):
-        assert where(pod({"topologySpreadConstraints": [given]})).spread == (Spread("zone", 1, None),)
+        assert constraints(pod({"topologySpreadConstraints": [given]})).spread == (Spread("zone", 1, None),)
 
 
-def company(kind: str, **term: Any) -> dict[str, Any]:
+def with_affinity(kind: str, **term: Any) -> dict[str, Any]:
     terms = [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}, **term}]
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
@@ -292,16 +292,18 @@ def company(kind: str, **term: Any) -> dict[str, Any]:
         ({"namespaceSelector": {"matchLabels": {"env": "prod"}}, "namespaces": ["two"]}, ("one", "two")),
     ],
 )
-def test_company_is_looked_for_in_the_namespaces_the_term_means(term: dict[str, Any], spaces: tuple[str, ...]) -> None:
+def test_tasks_of_an_affinity_are_looked_for_in_the_namespaces_the_term_means(
+    term: dict[str, Any], spaces: tuple[str, ...]
+) -> None:
     known = world(one={"env": "prod"}, two={}, shop={})
-    wanted = (Company("zone", (Expression("app", "In", ("a",)),), spaces),)
-    assert where(pod(company("podAffinity", **term)), known).near == wanted
-    assert where(pod(company("podAntiAffinity", **term)), known).apart == wanted
+    wanted = (AffinityTerm("zone", (Expression("app", "In", ("a",)),), spaces),)
+    assert constraints(pod(with_affinity("podAffinity", **term)), known).near == wanted
+    assert constraints(pod(with_affinity("podAntiAffinity", **term)), known).apart == wanted
 
 
 def test_a_namespace_selector_that_finds_no_namespace_means_nobody_rather_than_everybody() -> None:
-    spec = company("podAffinity", namespaceSelector={"matchLabels": {"env": "none"}})
-    assert where(pod(spec), world(shop={})).near == (Company("zone", None),)
+    spec = with_affinity("podAffinity", namespaceSelector={"matchLabels": {"env": "none"}})
+    assert constraints(pod(spec), world(shop={})).near == (AffinityTerm("zone", None),)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +329,7 @@ def test_a_namespace_selector_that_finds_no_namespace_means_nobody_rather_than_e
             "spec.initContainers[0].volumeMounts.bindMountOptions",
         ),
         (
-            company("podAntiAffinity", labelSelector={"matchLabels": {"apps.kubernetes.io/pod-index": "0"}}),
+            with_affinity("podAntiAffinity", labelSelector={"matchLabels": {"apps.kubernetes.io/pod-index": "0"}}),
             "spec.affinity.podAntiAffinity",
         ),
         (
@@ -354,12 +356,12 @@ def test_volumes_that_kube_scheduler_does_not_look_at_are_no_obstacle() -> None:
         {"configMap": {"name": "c"}},
         {"hostPath": {"path": "/"}},
     ]
-    assert where(pod({"volumes": volumes})) == Where()
+    assert constraints(pod({"volumes": volumes})) == Constraints()
 
 
 def test_a_placed_pod_keeps_others_away_but_is_not_asked_where_it_may_be() -> None:
     spec = {
-        **company("podAntiAffinity"),
+        **with_affinity("podAntiAffinity"),
         "nodeName": "n1",
         "nodeSelector": {"disk": "ssd"},
         "resourceClaims": [{"name": "gpu"}],
@@ -367,17 +369,17 @@ def test_a_placed_pod_keeps_others_away_but_is_not_asked_where_it_may_be() -> No
     }
     needs = found_of(pod(spec), World()).requirements
     assert needs is not None
-    assert needs.where == Where(
-        ports=(Port(80),), apart=(Company("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
+    assert needs.where == Constraints(
+        ports=(Port(80),), apart=(AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
     )
 
 
 def test_a_placed_pod_that_keeps_away_single_pods_keeps_away_all_their_equals() -> None:
     labels = {"app": "a", "apps.kubernetes.io/pod-index": "0"}
-    needs = found_of(pod(company("podAntiAffinity", labelSelector={"matchLabels": labels})), World()).requirements
+    needs = found_of(pod(with_affinity("podAntiAffinity", labelSelector={"matchLabels": labels})), World()).requirements
     assert needs is not None
     assert needs.where is not None
-    assert needs.where.apart == (Company("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
+    assert needs.where.apart == (AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
 
 
 def test_gates_and_ends_are_seen() -> None:
@@ -488,7 +490,7 @@ def anti_affinity(count: int) -> dict[str, Any]:
 
 
 def test_a_pod_with_more_rules_than_anybody_means_waits_and_is_told_how_many_are_followed() -> None:
-    assert len(where(pod(anti_affinity(1_000))).apart) == 1_000
+    assert len(constraints(pod(anti_affinity(1_000))).apart) == 1_000
     wrong = refused(pod(anti_affinity(1_001)))
     assert "1001" in wrong.message
     assert "at most 1000 are followed" in wrong.message
@@ -499,4 +501,4 @@ def test_a_pod_that_runs_already_with_more_rules_than_are_followed_keeps_everybo
     assert task_problem(found) is None
     assert found.requirements is not None
     assert found.requirements.where is not None
-    assert found.requirements.where.apart == tuple(Company(f"key{number}", ()) for number in range(3))
+    assert found.requirements.where.apart == tuple(AffinityTerm(f"key{number}", ()) for number in range(3))

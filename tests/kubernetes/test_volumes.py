@@ -16,7 +16,7 @@ from wattloom.kubernetes.model.storage_objects import (
 )
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.model.volumes import volume_terms
-from wattloom.workload.where import Expression, NodeTerm
+from wattloom.workload.constraints import Expression, NodeTerm
 
 BOUND = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
 ZONE, FORMER = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"

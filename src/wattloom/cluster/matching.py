@@ -8,7 +8,7 @@ from typing import Final
 
 from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
-from wattloom.workload.where import Expression, NodeTerm, Taint, Toleration, Where
+from wattloom.workload.constraints import Constraints, Expression, NodeTerm, Taint, Toleration
 
 UNSCHEDULABLE: Final = Taint("node.kubernetes.io/unschedulable")
 """Who tolerates this goes to closed nodes too."""
@@ -63,20 +63,20 @@ def tolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) ->
     return all(any(tolerates(toleration, taint) for toleration in tolerations) for taint in taints)
 
 
-def refusal(where: Where | None, cls: NodeClass) -> Reason | None:
+def refusal(constraints: Constraints | None, cls: NodeClass) -> Reason | None:
     """Why no node of this class may take a task with these rules, whatever is taken of it."""
-    tolerations = where.tolerations if where is not None else ()
+    tolerations = constraints.tolerations if constraints is not None else ()
     if cls.closed and not tolerated((UNSCHEDULABLE,), tolerations):
         return Reason.CLOSED
     if cls.taints and not tolerated(cls.taints, tolerations):
         return Reason.TAINT
-    if where is None:
+    if constraints is None:
         return None
-    if any(name not in cls.own and cls.labels.get(name) != value for name, value in where.selector):
+    if any(name not in cls.own and cls.labels.get(name) != value for name, value in constraints.selector):
         return Reason.AFFINITY
-    if where.terms is not None and not any(may_hold(term, cls) for term in where.terms):
+    if constraints.terms is not None and not any(may_hold(term, cls) for term in constraints.terms):
         return Reason.AFFINITY
-    if any(not any(may_hold(term, cls) for term in terms) for terms in where.volumes):
+    if any(not any(may_hold(term, cls) for term in terms) for terms in constraints.volumes):
         return Reason.VOLUME
     return None
 
@@ -91,11 +91,11 @@ def may_hold(term: NodeTerm, cls: NodeClass) -> bool:
     return True
 
 
-def looks_at(where: Where, labels: tuple[tuple[str, str], ...]) -> tuple[frozenset[str], bool]:
+def looks_at(constraints: Constraints, labels: tuple[tuple[str, str], ...]) -> tuple[frozenset[str], bool]:
     """The labels of nodes that a task's selectors and terms ask for, and whether a node's name is asked for."""
-    keys = {name for name, _ in (*labels, *where.selector)}
+    keys = {name for name, _ in (*labels, *constraints.selector)}
     by_name = False
-    for terms in (where.terms or (), *where.volumes):
+    for terms in (constraints.terms or (), *constraints.volumes):
         for term in terms:
             keys.update([expression.key for expression in term.labels])
             by_name = by_name or bool(term.fields)

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from wattloom.bounds import MOST_CORES, MOST_COUNT, MOST_WATTS
-from wattloom.workload.where import Taint
+from wattloom.workload.constraints import Taint
 
 MOST_DEVICES: Final = 10_000
 """Of one kind, on one node."""

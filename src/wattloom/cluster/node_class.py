@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from wattloom.cluster.node import Node
 from wattloom.machines.machine import Machine
 from wattloom.units import MILLI, millicores
-from wattloom.workload.where import Taint
+from wattloom.workload.constraints import Taint
 
 
 class Mode(IntEnum):

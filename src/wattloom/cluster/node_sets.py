@@ -8,8 +8,8 @@ from typing import Final
 from wattloom.cluster.index import Index
 from wattloom.cluster.matching import holds, tolerated
 from wattloom.cluster.topology import EVERY, Topology, mask_of
+from wattloom.workload.constraints import Constraints, NodeTerm, Taint, Toleration
 from wattloom.workload.requirements import Requirements
-from wattloom.workload.where import NodeTerm, Taint, Toleration, Where
 
 
 class NodeSets:
@@ -34,17 +34,17 @@ class NodeSets:
             self._topologies[key] = known
         return known
 
-    def chosen(self, requirements: Requirements, where: Where) -> int:
+    def chosen(self, requirements: Requirements, constraints: Constraints) -> int:
         """The nodes that labels, selector and terms of a task let it go to."""
         found = EVERY
-        for name, value in (*requirements.labels, *where.selector):
+        for name, value in (*requirements.labels, *constraints.selector):
             found &= self.topology(name).mask(value)
-        return found if where.terms is None else found & self.with_one_of(where.terms, named=True)
+        return found if constraints.terms is None else found & self.with_one_of(constraints.terms, named=True)
 
-    def with_volumes(self, where: Where) -> int:
+    def with_volumes(self, constraints: Constraints) -> int:
         """The nodes from which each of its volumes can be reached. Volumes know nodes by their labels alone."""
         found = EVERY
-        for terms in where.volumes:
+        for terms in constraints.volumes:
             found &= self.with_one_of(terms, named=False)
         return found
 

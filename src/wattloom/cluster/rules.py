@@ -1,4 +1,4 @@
-"""Rules that tell the nodes of one class apart: names, labels of their own, ports, spreading, company.
+"""Rules that tell the nodes of one class apart: names, labels of their own, ports, spreading, affinity.
 
 Owns the answer which nodes a shape may go to now, as a set of nodes, and why not to the others. They mean what they
 mean to Kubernetes' own scheduler. Nothing of this costs anything until a task or a node comes that has such rules.
@@ -16,8 +16,8 @@ from wattloom.cluster.site import NodeState
 from wattloom.cluster.task_group import DomainCount, TaskGroup, is_meant
 from wattloom.cluster.task_groups import SOME_ADDRESS, TaskGroups
 from wattloom.cluster.topology import EVERY
+from wattloom.workload.constraints import Spread
 from wattloom.workload.shape import Shape
-from wattloom.workload.where import Spread
 
 ANY_ADDRESS: Final = "0.0.0.0"
 Verdict = tuple[Reason, int]
@@ -116,7 +116,7 @@ class Rules:
         for domain_count, ahead, from_none in shape_constraints.spread:
             found.append((Reason.SPREAD, domain_count.up_to(ahead if from_none else ahead + domain_count.least())))
         if shape_constraints.near:
-            found.append((Reason.COMPANY_MISSING, _with_company(shape_constraints)))
+            found.append((Reason.COMPANY_MISSING, _with_affinity(shape_constraints)))
         for domain_count in shape_constraints.apart:
             found.append((Reason.COMPANY_UNWANTED, ~domain_count.some()))
         for key, group in shape_constraints.kept_by:
@@ -176,19 +176,19 @@ class Rules:
     # -- what does not change while the nodes are the same -------------------------------------------------------------
 
     def _work_out(self, shape_constraints: ShapeConstraints) -> None:
-        where, node_sets = shape_constraints.where, self._node_sets
+        constraints, node_sets = shape_constraints.where, self._node_sets
         shape_constraints.worked_out_at = self._revision
         shape_constraints.stamp = -1
         shape_constraints.asks = []
         apart_from_class = shape_constraints.asks_names or not shape_constraints.keys.isdisjoint(self._index.own_keys)
         chosen = EVERY
-        if apart_from_class or where.spread:
-            chosen = node_sets.chosen(shape_constraints.shape.requirements, where)
+        if apart_from_class or constraints.spread:
+            chosen = node_sets.chosen(shape_constraints.shape.requirements, constraints)
         shape_constraints.affinity = chosen if apart_from_class else EVERY
-        shape_constraints.volumes = node_sets.with_volumes(where) if apart_from_class else EVERY
+        shape_constraints.volumes = node_sets.with_volumes(constraints) if apart_from_class else EVERY
         shape_constraints.ports = self._port_counts(shape_constraints)
         shape_constraints.spread = self._spread_counts(shape_constraints, chosen)
-        self._work_out_company(shape_constraints)
+        self._work_out_affinity(shape_constraints)
 
     def _port_counts(self, shape_constraints: ShapeConstraints) -> list[DomainCount]:
         """Who has the ports it wants: on every address, all who have them on any do."""
@@ -201,15 +201,15 @@ class Rules:
 
     def _spread_counts(self, shape_constraints: ShapeConstraints, chosen: int) -> list[tuple[DomainCount, int, bool]]:
         """Only nodes that have the labels of all spreads count, and that the task may choose, if that is honoured."""
-        where = shape_constraints.where
+        constraints = shape_constraints.where
         labelled = EVERY
-        for spread in where.spread:
+        for spread in constraints.spread:
             labelled &= self._node_sets.topology(spread.key).everywhere
         found: list[tuple[DomainCount, int, bool]] = []
-        for spread in where.spread:
+        for spread in constraints.spread:
             among = labelled & chosen if spread.honor_affinity else labelled
             if spread.honor_taints:
-                among &= self._node_sets.tolerating(where.tolerations)
+                among &= self._node_sets.tolerating(constraints.tolerations)
             group = self._spread_group(spread, shape_constraints.space)
             domain_count = self._watched(shape_constraints, group, spread.key, among)
             itself = 1 if selects(spread.selector, shape_constraints.tags) else 0
@@ -220,12 +220,12 @@ class Rules:
         """An empty selector means the task itself, but nobody who is there already: Kubernetes counts so."""
         return self._groups.selected(((spread.selector or None, (space,)),), True)
 
-    def _work_out_company(self, shape_constraints: ShapeConstraints) -> None:
-        where = shape_constraints.where
-        wanted = tuple(dict.fromkeys((company.selector, company.spaces) for company in where.near))
+    def _work_out_affinity(self, shape_constraints: ShapeConstraints) -> None:
+        constraints = shape_constraints.where
+        wanted = tuple(dict.fromkeys((term.selector, term.spaces) for term in constraints.near))
         if wanted:
             group = self._groups.selected(wanted, False)
-            keys = dict.fromkeys(company.key for company in where.near)
+            keys = dict.fromkeys(term.key for term in constraints.near)
             shape_constraints.near = [self._watched(shape_constraints, group, key) for key in keys]
             shape_constraints.near_itself = all(
                 is_meant(each, shape_constraints.tags, shape_constraints.space) for each in wanted
@@ -245,8 +245,8 @@ class Rules:
         return group.domain_count(key, self._node_sets.topology(key), among, self._index.nodes)
 
 
-def _with_company(shape_constraints: ShapeConstraints) -> int:
-    """The nodes that have somebody of the wanted company in each of the domains; the first of such tasks may choose."""
+def _with_affinity(shape_constraints: ShapeConstraints) -> int:
+    """The nodes that have somebody of the wanted tasks in each of the domains; the first of such tasks may choose."""
     first = shape_constraints.near_itself and all(domain_count.empty for domain_count in shape_constraints.near)
     found = EVERY
     for domain_count in shape_constraints.near:

@@ -11,7 +11,7 @@ from typing import Final
 
 from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.task_group import Selection, TaskGroup, is_meant
-from wattloom.workload.where import Expression
+from wattloom.workload.constraints import Expression
 
 MOST_KEYS: Final = 32
 """Under which one selector is entered. With more values or spaces it takes no more room: it is found in a wider way."""

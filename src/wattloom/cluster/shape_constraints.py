@@ -8,10 +8,10 @@ from typing import Final
 from wattloom.cluster.matching import looks_at
 from wattloom.cluster.task_group import DomainCount, TaskGroup
 from wattloom.cluster.topology import EVERY
+from wattloom.workload.constraints import Constraints
 from wattloom.workload.shape import Shape
-from wattloom.workload.where import Where
 
-NOWHERE: Final = Where()
+NO_CONSTRAINTS: Final = Constraints()
 
 
 class ShapeConstraints:
@@ -48,7 +48,7 @@ class ShapeConstraints:
     def __init__(self, shape: Shape) -> None:
         self.shape: Final = shape
         requirements = shape.requirements
-        self.where: Final = requirements.where if requirements.where is not None else NOWHERE
+        self.where: Final = requirements.where if requirements.where is not None else NO_CONSTRAINTS
         self.tags: Final = dict(requirements.tags)
         self.space: Final = requirements.space
         self.homes: dict[str, int] = {}
@@ -61,13 +61,15 @@ class ShapeConstraints:
         """TaskGroups whose tasks keep its tasks away, and by which label the domains are told apart."""
         self.unwanted: list[TaskGroup] = []
         """TaskGroups that its tasks want to be apart from."""
-        where = self.where
-        looks = looks_at(where, requirements.labels)
+        constraints = self.where
+        looks = looks_at(constraints, requirements.labels)
         self.keys: Final = looks[0]
         """Labels of nodes that its selectors and terms ask for."""
         self.asks_names: Final = looks[1]
         """Whether they ask for nodes by name."""
-        self.ruled: Final = bool(self.asks_names or where.ports or where.spread or where.near or where.apart)
+        self.ruled: Final = bool(
+            self.asks_names or constraints.ports or constraints.spread or constraints.near or constraints.apart
+        )
         """Whether nodes of one class may differ for it, whatever labels they have."""
         self.worked_out_at: int = -1
         """Of which revision of nodes the following are true."""
@@ -80,7 +82,7 @@ class ShapeConstraints:
         """Counts, by how much a domain may be ahead of the emptiest, and whether that counts as having none."""
         self.near: list[DomainCount] = []
         self.near_itself: bool = False
-        """Whether its first task may go anywhere: it is the company that it wants."""
+        """Whether its first task may go anywhere: it is one of those that it wants."""
         self.apart: list[DomainCount] = []
         self.stamp: int = -1
         """At which stamp of the rules `allowed` was worked out."""

@@ -9,7 +9,7 @@ from typing import Final
 from wattloom.cluster.matching import selects
 from wattloom.cluster.site import NodeState
 from wattloom.cluster.topology import Topology, mask_of
-from wattloom.workload.where import Expression
+from wattloom.workload.constraints import Expression
 
 Selection = tuple[tuple[Expression, ...] | None, tuple[str, ...]]
 """Which tasks, by their labels, in which spaces; no spaces: in all."""

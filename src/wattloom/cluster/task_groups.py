@@ -10,8 +10,8 @@ from wattloom.cluster.selector_index import SelectorIndex, ShapeIndex
 from wattloom.cluster.shape_constraints import ShapeConstraints
 from wattloom.cluster.site import NodeState
 from wattloom.cluster.task_group import Selection, TaskGroup
+from wattloom.workload.constraints import AffinityTerm, Port
 from wattloom.workload.shape import Shape
-from wattloom.workload.where import Company, Port
 
 SOME_ADDRESS: Final = "*"
 """Under which a port is counted whatever its address."""
@@ -32,7 +32,7 @@ class TaskGroups:
         self._revision: int = -1
         self._shape_constraints: dict[int, ShapeConstraints] = {}
         self._selected: dict[tuple[tuple[Selection, ...], bool], TaskGroup] = {}
-        self._unwanted: dict[tuple[Company, ...], TaskGroup] = {}
+        self._unwanted: dict[tuple[AffinityTerm, ...], TaskGroup] = {}
         """Tasks that one of these wishes to be apart means, by the wishes; all are about domains of one label."""
         self._made: int = 0
         self._ports: dict[tuple[str, int, str], TaskGroup] = {}
@@ -131,8 +131,8 @@ class TaskGroups:
             self._admit(shape_constraints, group)
         self._shape_constraints[shape_constraints.shape.index] = shape_constraints
         self._by_label.add(shape_constraints)
-        for companies in _counted_together(shape_constraints.where.apart):
-            group = self._apart_from(companies)
+        for terms in _counted_together(shape_constraints.where.apart):
+            group = self._apart_from(terms)
             shape_constraints.unwanted.append(group)
             if group.keepers is not None:
                 self._join(shape_constraints, group.keepers)
@@ -168,15 +168,15 @@ class TaskGroups:
                 self._admit(shape_constraints, group)
         return group
 
-    def _apart_from(self, companies: tuple[Company, ...]) -> TaskGroup:
+    def _apart_from(self, terms: tuple[AffinityTerm, ...]) -> TaskGroup:
         """The tasks that one of these means."""
-        group = self._unwanted.get(companies)
+        group = self._unwanted.get(terms)
         if group is None:
-            group = self._new(False, companies[0].key, self._new())
-            self._unwanted[companies] = group
+            group = self._new(False, terms[0].key, self._new())
+            self._unwanted[terms] = group
             meant: dict[int, ShapeConstraints] = {}
-            for company in companies:
-                selections = ((company.selector, company.spaces),)
+            for term in terms:
+                selections = ((term.selector, term.spaces),)
                 self._by_selector.add(selections, group)
                 meant.update({each.shape.index: each for each in self._by_label.meant(selections)})
             for shape_constraints in meant.values():
@@ -197,17 +197,17 @@ class TaskGroups:
         return group
 
 
-def _counted_together(apart: tuple[Company, ...]) -> list[tuple[Company, ...]]:
+def _counted_together(apart: tuple[AffinityTerm, ...]) -> list[tuple[AffinityTerm, ...]]:
     """A few one by one, since others may have the same; many, which hardly anybody else has, by the label they name."""
-    by_key: dict[str, dict[Company, None]] = {}
-    for company in apart:
-        by_key.setdefault(company.key, {})[company] = None
-    found: list[tuple[Company, ...]] = []
-    for companies in by_key.values():
-        if len(companies) <= FEW:
-            found += [(company,) for company in companies]
+    by_key: dict[str, dict[AffinityTerm, None]] = {}
+    for term in apart:
+        by_key.setdefault(term.key, {})[term] = None
+    found: list[tuple[AffinityTerm, ...]] = []
+    for terms in by_key.values():
+        if len(terms) <= FEW:
+            found += [(term,) for term in terms]
         else:
-            found.append(tuple(companies))
+            found.append(tuple(terms))
     return found
 
 

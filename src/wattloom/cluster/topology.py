@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from wattloom.cluster.matching import whole_number
-from wattloom.workload.where import Expression
+from wattloom.workload.constraints import Expression
 
 EVERY: Final = -1
 """The set of all nodes, also of those to come: every bit is set."""

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from wattloom.bounds import MOST_CORES, MOST_COUNT
-from wattloom.workload.where import Tags, Where, where_problem
+from wattloom.workload.constraints import Constraints, Labels, constraints_problem
 
 MOST_DEVICES: Final = 1_000_000
 LEAST_SHARE: Final = 0.001
@@ -30,9 +30,9 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
     """Kind and amount: a whole number of devices, or a share (below 1) of one device."""
     resources: tuple[tuple[str, int], ...] = ()
     """Whatever else is counted, and how much of it: sorted by name, nothing of which 0 is wanted."""
-    where: Where | None = None
+    where: Constraints | None = None
     """Rules about where it may go; None: no rules."""
-    tags: Tags = ()
+    tags: Labels = ()
     """Labels of the task itself, sorted by name: what others' rules look for."""
     space: str = ""
     """Namespace of the task: rules look in some of them."""
@@ -48,7 +48,7 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
             return wrong
         if list(self.tags) != sorted(dict(self.tags).items()):
             return "tags", "must be sorted by name, each once"
-        wrong = None if self.where is None else where_problem(self.where)
+        wrong = None if self.where is None else constraints_problem(self.where)
         return None if wrong is None else (f"where.{wrong[0]}", wrong[1])
 
 

@@ -1,7 +1,7 @@
 """What pods load their nodes with, as the extender counts it: those that are there, and those that soon will be.
 
 Owns both. kube-scheduler knows of a pod's place before the API server tells anybody else, so the extender assumes
-that the pod goes where it was sent, until the watch says where it is, or for a while. Memory, ports and company are
+that the pod goes where it was sent, until the watch says where it is, or for a while. Memory, ports and affinity are
 kube-scheduler's business: here a pod is its cores, for as long as it runs.
 """
 

@@ -13,7 +13,7 @@ from wattloom.kubernetes.model.objects import Node
 from wattloom.kubernetes.model.quantity import milli, nanos, value
 from wattloom.kubernetes.model.requests import counted
 from wattloom.units import MILLI
-from wattloom.workload.where import Effect, Taint
+from wattloom.workload.constraints import Effect, Taint
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 ALWAYS_OWN: Final = frozenset({HOSTNAME})

@@ -15,20 +15,20 @@ from wattloom.errors import InputError
 from wattloom.kubernetes.model.annotations import PodAnnotations, wishes_of
 from wattloom.kubernetes.model.objects import Pod, PodAffinityTerm, SpreadConstraint
 from wattloom.kubernetes.model.requests import Asked, asked_by, held_by
-from wattloom.kubernetes.model.selectors import company, expressions, in_order, node_terms, ports, tolerations
+from wattloom.kubernetes.model.selectors import affinity_term, expressions, in_order, node_terms, ports, tolerations
 from wattloom.kubernetes.model.storage_cache import World
 from wattloom.kubernetes.model.unsupported import POD_OWN_LABELS, Unsupported, unsupported
 from wattloom.kubernetes.model.volumes import volume_terms
 from wattloom.units import MILLI
+from wattloom.workload.constraints import AffinityTerm, Constraints, Expression, Labels, NodeTerm, Spread
 from wattloom.workload.requirements import Requirements
 from wattloom.workload.task import Task
 from wattloom.workload.task_problem import task_problem
-from wattloom.workload.where import Company, Expression, NodeTerm, Spread, Tags, Where
 
 _CRON_RUN: Final = re.compile(r"-\d{8,10}$")
 """What a CronJob adds to its own name for a job: the minute it was due."""
 ENDED: Final = frozenset({"Succeeded", "Failed"})
-NO_RULES: Final = Where()
+NO_RULES: Final = Constraints()
 MOST_CPU: Final = MOST_CORES * MILLI - 1
 """Millicores: the most that the engine takes."""
 AMOUNTS: Final = "spec.containers.resources"
@@ -49,7 +49,7 @@ def task_of(pod: Pod, world: World) -> Task | Unsupported:
         asked = asked_by(pod)
     except InputError as error:
         return Unsupported(AMOUNTS, error.problem)
-    task = _task(pod, asked, _where(pod, volumes, world), wishes)
+    task = _task(pod, asked, _constraints(pod, volumes, world), wishes)
     return _out_of_bounds(task) or task
 
 
@@ -60,17 +60,17 @@ def found_of(pod: Pod, world: World) -> Task:
     left out: it then keeps more pods away than it must, and never too few."""
     wishes = wishes_of(pod)
     near_ports = ports(pod.spec.containers, pod.spec.init_containers)
-    apart = tuple(_without_own_labels(each) for each in _companies(pod, _anti_affinity(pod), world))
+    apart = tuple(_without_own_labels(each) for each in _affinity_terms(pod, _anti_affinity(pod), world))
     if len(apart) > MOST_RULES // 2:  # too many to be told apart: it keeps everybody away, in each kind of domain
-        apart = tuple(Company(key, ()) for key in dict.fromkeys(each.key for each in apart))[: MOST_RULES // 2]
-    where = Where(ports=near_ports[: MOST_RULES // 2], apart=apart)
+        apart = tuple(AffinityTerm(key, ()) for key in dict.fromkeys(each.key for each in apart))[: MOST_RULES // 2]
+    constraints = Constraints(ports=near_ports[: MOST_RULES // 2], apart=apart)
     try:
         held = held_by(pod)
     except InputError:  # nobody has that much, and kube-scheduler's own count of it comes round to anything
         held = Asked(0, 0, (("pods", 1),))
     if held.cpu > MOST_CPU:
         held = msgspec.structs.replace(held, cpu=MOST_CPU)
-    return _task(pod, held, where, PodAnnotations() if isinstance(wishes, Unsupported) else wishes)
+    return _task(pod, held, constraints, PodAnnotations() if isinstance(wishes, Unsupported) else wishes)
 
 
 def task_id(pod: Pod) -> str:
@@ -100,7 +100,7 @@ def function_of(pod: Pod) -> str:
     return f"{meta.namespace}/{name}"
 
 
-def _task(pod: Pod, asked: Asked, where: Where, wishes: PodAnnotations) -> Task:
+def _task(pod: Pod, asked: Asked, constraints: Constraints, wishes: PodAnnotations) -> Task:
     return Task(
         id=task_id(pod),
         function=function_of(pod),
@@ -108,7 +108,7 @@ def _task(pod: Pod, asked: Asked, where: Where, wishes: PodAnnotations) -> Task:
             cpu=asked.cpu / MILLI,
             memory=asked.memory,
             resources=asked.resources,
-            where=None if where == NO_RULES else where,
+            where=None if constraints == NO_RULES else constraints,
             tags=_tags(pod),
             space=pod.metadata.namespace,
         ),
@@ -129,26 +129,26 @@ def _out_of_bounds(task: Task) -> Unsupported | None:
     return Unsupported(AMOUNTS if amount else "spec", f"{part} {words}")
 
 
-def _tags(pod: Pod) -> Tags:
+def _tags(pod: Pod) -> Labels:
     return tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in POD_OWN_LABELS))
 
 
 # -- where it may go -------------------------------------------------------------------------------------------------
 
 
-def _where(pod: Pod, volumes: tuple[tuple[NodeTerm, ...], ...], world: World) -> Where:
+def _constraints(pod: Pod, volumes: tuple[tuple[NodeTerm, ...], ...], world: World) -> Constraints:
     spec = pod.spec
     affinity = spec.affinity
     required = affinity.node_affinity.required if affinity is not None and affinity.node_affinity is not None else None
-    return Where(
+    return Constraints(
         selector=tuple(sorted(spec.node_selector.items())),
         terms=None if required is None else node_terms(required),
         volumes=volumes,
         tolerations=tolerations(spec.tolerations) if spec.tolerations else (),
         ports=ports(spec.containers, spec.init_containers),
         spread=_spreads(pod) if spec.topology_spread_constraints else (),
-        near=_companies(pod, _affinity(pod), world),
-        apart=_companies(pod, _anti_affinity(pod), world),
+        near=_affinity_terms(pod, _affinity(pod), world),
+        apart=_affinity_terms(pod, _anti_affinity(pod), world),
     )
 
 
@@ -184,12 +184,12 @@ def _anti_affinity(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     return () if affinity is None or affinity.pod_anti_affinity is None else affinity.pod_anti_affinity.required
 
 
-def _companies(pod: Pod, terms: tuple[PodAffinityTerm, ...], world: World) -> tuple[Company, ...]:
-    return tuple(company(term, pod.metadata.namespace, world) for term in terms)
+def _affinity_terms(pod: Pod, terms: tuple[PodAffinityTerm, ...], world: World) -> tuple[AffinityTerm, ...]:
+    return tuple(affinity_term(term, pod.metadata.namespace, world) for term in terms)
 
 
-def _without_own_labels(each: Company) -> Company:
+def _without_own_labels(each: AffinityTerm) -> AffinityTerm:
     if each.selector is None or not any(one.key in POD_OWN_LABELS for one in each.selector):
         return each
     kept = tuple(one for one in each.selector if one.key not in POD_OWN_LABELS)
-    return Company(each.key, kept, each.spaces)
+    return AffinityTerm(each.key, kept, each.spaces)

@@ -13,7 +13,7 @@ from wattloom.errors import InputError
 from wattloom.files import UNREADABLE
 from wattloom.kubernetes.model import objects
 from wattloom.kubernetes.model.selectors import expressions
-from wattloom.workload.where import Expression
+from wattloom.workload.constraints import Expression
 
 Read = TypeVar("Read")
 

@@ -20,14 +20,14 @@ from wattloom.kubernetes.model.objects import (
 )
 from wattloom.kubernetes.model.objects import Toleration as PodToleration
 from wattloom.kubernetes.model.storage_cache import World
-from wattloom.workload.where import Company, Effect, Expression, NodeTerm, Operator, Port, Toleration
+from wattloom.workload.constraints import AffinityTerm, Effect, Expression, NodeTerm, Operator, Port, Toleration
 
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 _ONE_VALUE: Final = ("Gt", "Lt")
 _VALUES: Final = ("In", "NotIn")
 _NO_VALUE: Final = ("Exists", "DoesNotExist")
-NOWHERE: Final = NodeTerm()
+NO_CONSTRAINTS: Final = NodeTerm()
 
 
 def expressions(selector: LabelSelector | None) -> tuple[Expression, ...] | None:
@@ -55,7 +55,7 @@ def node_terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
 def node_term(term: NodeSelectorTerm) -> NodeTerm:
     """Kubernetes lets a term hold for no node if any part of it cannot be read."""
     if not all(map(_readable, term.match_expressions)) or not all(map(_readable_field, term.match_fields)):
-        return NOWHERE
+        return NO_CONSTRAINTS
     return NodeTerm(
         in_order(map(expression, term.match_expressions)),
         in_order(map(expression, term.match_fields)),
@@ -104,16 +104,16 @@ def ports(containers: Iterable[Container], init_containers: Iterable[Container])
 # -- other pods ------------------------------------------------------------------------------------------------------
 
 
-def company(term: PodAffinityTerm, namespace: str, world: World) -> Company:
+def affinity_term(term: PodAffinityTerm, namespace: str, world: World) -> AffinityTerm:
     """An affinity term; its label keys to match have become part of its selector in the API server."""
     if term.namespace_selector is None:
         spaces = term.namespaces or (namespace,)
     elif not term.namespace_selector.match_labels and not term.namespace_selector.match_expressions:
-        return Company(term.topology_key, expressions(term.label_selector))
+        return AffinityTerm(term.topology_key, expressions(term.label_selector))
     else:
         wanted = expressions(term.namespace_selector)
         chosen = (name for name, each in world.namespaces.items() if selects(wanted, each.metadata.labels))
         spaces = (*term.namespaces, *chosen)
     if not spaces:  # an empty tuple would be all of them
-        return Company(term.topology_key, None)
-    return Company(term.topology_key, expressions(term.label_selector), tuple(sorted(set(spaces))))
+        return AffinityTerm(term.topology_key, None)
+    return AffinityTerm(term.topology_key, expressions(term.label_selector), tuple(sorted(set(spaces))))

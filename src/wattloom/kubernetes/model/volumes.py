@@ -12,7 +12,7 @@ from wattloom.kubernetes.model.selectors import node_terms
 from wattloom.kubernetes.model.storage_cache import World
 from wattloom.kubernetes.model.storage_objects import PersistentVolume, PersistentVolumeClaim
 from wattloom.kubernetes.model.unsupported import Unsupported
-from wattloom.workload.where import Expression, NodeTerm
+from wattloom.workload.constraints import Expression, NodeTerm
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 ZONE: Final = "topology.kubernetes.io/zone"

@@ -1,4 +1,4 @@
-"""Where a task may go, beyond how much it needs: expressions over labels, tolerations, ports, spreading, company.
+"""Where a task may go, beyond how much it needs: expressions over labels, tolerations, ports, spreading, affinity.
 
 Owns these rules as values. They mean what the fields of the same names mean in Kubernetes, for every backend. Knows no
 node, and decides nothing.
@@ -13,7 +13,7 @@ from wattloom.bounds import MOST_COUNT, MOST_RULES
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""]
 MOST_PORT: Final = 65_535
-Tags = tuple[tuple[str, str], ...]
+Labels = tuple[tuple[str, str], ...]
 """Labels, sorted by name."""
 
 
@@ -74,7 +74,7 @@ class Spread(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_u
     honor_taints: bool = False
 
 
-class Company(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+class AffinityTerm(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """Other tasks that must be, or must not be, in the same domain."""
 
     key: str
@@ -84,10 +84,10 @@ class Company(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_
     """In which spaces they are looked for, sorted; empty: in all."""
 
 
-class Where(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+class Constraints(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """All such rules of a task. Hashable, as part of its requirements."""
 
-    selector: Tags = ()
+    selector: Labels = ()
     """Labels the node must carry."""
     terms: tuple[NodeTerm, ...] | None = None
     """One of them must hold; None: no condition."""
@@ -96,34 +96,43 @@ class Where(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_un
     tolerations: tuple[Toleration, ...] = ()
     ports: tuple[Port, ...] = ()
     spread: tuple[Spread, ...] = ()
-    near: tuple[Company, ...] = ()
+    near: tuple[AffinityTerm, ...] = ()
     """Affinity: all must be there."""
-    apart: tuple[Company, ...] = ()
+    apart: tuple[AffinityTerm, ...] = ()
     """Anti-affinity: none may be there, and such tasks keep others away in turn."""
 
 
-def rules_in(where: Where) -> int:
+def rules_in(constraints: Constraints) -> int:
     """How many rules there are: each is looked at for every kind of node, and kept in mind as long as its task."""
     terms = sum(
-        max(1, len(term.labels) + len(term.fields)) for terms in (where.terms or (), *where.volumes) for term in terms
+        max(1, len(term.labels) + len(term.fields))
+        for terms in (constraints.terms or (), *constraints.volumes)
+        for term in terms
     )
-    return terms + len(where.tolerations) + len(where.ports) + len(where.spread) + len(where.near) + len(where.apart)
+    return (
+        terms
+        + len(constraints.tolerations)
+        + len(constraints.ports)
+        + len(constraints.spread)
+        + len(constraints.near)
+        + len(constraints.apart)
+    )
 
 
-def where_problem(where: Where) -> tuple[str, str] | None:
+def constraints_problem(constraints: Constraints) -> tuple[str, str] | None:
     """The first wrong field and what is wrong with it."""
-    if rules_in(where) > MOST_RULES:
-        return "rules", f"are {rules_in(where)}; at most {MOST_RULES} are followed"
-    for port in where.ports:
+    if rules_in(constraints) > MOST_RULES:
+        return "rules", f"are {rules_in(constraints)}; at most {MOST_RULES} are followed"
+    for port in constraints.ports:
         if not 1 <= port.port <= MOST_PORT:
             return "ports", f"must be between 1 and {MOST_PORT}, not {port.port}"
-    for spread in where.spread:
+    for spread in constraints.spread:
         if not 1 <= spread.most <= MOST_COUNT:
             return "spread.most", f"must be at least 1, not {spread.most}"
         if spread.least_domains is not None and not 1 <= spread.least_domains <= MOST_COUNT:
             return "spread.least_domains", f"must be at least 1, not {spread.least_domains}"
         if not spread.key:
             return "spread.key", "must name the label whose values are the domains"
-    if not all(company.key for company in (*where.near, *where.apart)):
+    if not all(term.key for term in (*constraints.near, *constraints.apart)):
         return "near.key or apart.key", "must name the label whose values are the domains"
     return None

@@ -25,17 +25,17 @@ from wattloom.workload.requirements import Requirements
 
 TERMS = 1_000
 CHOOSY = 20
-SPACE = "default"
+NAMESPACE = "default"
 
 
 def apart_from(labels: list[str]) -> Constraints:
     return Constraints(
-        apart=tuple(AffinityTerm("host", (Expression("app", "In", (label,)),), (SPACE,)) for label in labels)
+        apart=tuple(AffinityTerm("host", (Expression("app", "In", (label,)),), (NAMESPACE,)) for label in labels)
     )
 
 
 def pod(app: str, constraints: Constraints | None = None) -> Requirements:
-    return Requirements(0.1, where=constraints, tags=(("app", app),), space=SPACE)
+    return Requirements(0.1, constraints=constraints, task_labels=(("app", app),), namespace=NAMESPACE)
 
 
 def cluster(nodes: int) -> Engine:
@@ -64,9 +64,9 @@ def compare_plainly(selections: list[Selection], pods: list[Requirements]) -> fl
     """Seconds that a pod takes to be compared with every selector, in the middle."""
     spent = []
     for needs in pods:
-        tags = dict(needs.tags)
+        labels = dict(needs.task_labels)
         begun = time.perf_counter()
-        meant = [selection for selection in selections if is_meant(selection, tags, needs.space)]
+        meant = [selection for selection in selections if is_meant(selection, labels, needs.namespace)]
         spent.append(time.perf_counter() - begun)
         assert not meant
     return statistics.median(spent)
@@ -79,8 +79,8 @@ def row(case: str, nodes: int, choosy: list[Requirements], measured: list[Requir
     selections: list[Selection] = [
         (term.selector, term.spaces)
         for needs in {*choosy, *measured[:1]}
-        if needs.where is not None
-        for term in needs.where.apart
+        if needs.constraints is not None
+        for term in needs.constraints.apart
     ]
     plain_s = compare_plainly(selections, [pod(f"new-{number}") for number in range(20)])
     middle = statistics.median(spent)

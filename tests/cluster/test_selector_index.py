@@ -15,9 +15,9 @@ from wattloom.workload.shape import Shape
 
 NAMES = ("app", "tier", "")
 VALUES = ("web", "db", "1", "7", "")
-SPACES = ("", "prod", "test")
+NAMESPACES = ("", "prod", "test")
 MANY_VALUES = tuple(f"v{number}" for number in range(MOST_KEYS)) + VALUES[:2]
-MANY_SPACES = tuple(f"s{number}" for number in range(MOST_KEYS)) + SPACES[:2]
+MANY_NAMESPACES = tuple(f"s{number}" for number in range(MOST_KEYS)) + NAMESPACES[:2]
 MANY = 1_000
 
 names = st.sampled_from(NAMES)
@@ -28,13 +28,13 @@ expressions = st.builds(
 )
 some = st.lists(expressions, max_size=3).map(tuple)
 selectors = st.one_of(some, some, some, st.none())
-spaces = st.just(()) | st.lists(st.sampled_from(SPACES), max_size=3).map(tuple) | st.just(MANY_SPACES)
-one = st.tuples(st.tuples(selectors, spaces))
-several = st.one_of(one, one, st.lists(st.tuples(some, spaces), min_size=2, max_size=3).map(tuple))
+namespaces = st.just(()) | st.lists(st.sampled_from(NAMESPACES), max_size=3).map(tuple) | st.just(MANY_NAMESPACES)
+one = st.tuples(st.tuples(selectors, namespaces))
+several = st.one_of(one, one, st.lists(st.tuples(some, namespaces), min_size=2, max_size=3).map(tuple))
 tasks = st.builds(
-    lambda tags, space: Requirements(1.0, tags=tuple(sorted(tags.items())), space=space),
+    lambda labels, namespace: Requirements(1.0, task_labels=tuple(sorted(labels.items())), namespace=namespace),
     st.dictionaries(names, st.sampled_from(VALUES), max_size=3),
-    st.sampled_from(SPACES),
+    st.sampled_from(NAMESPACES),
 )
 
 
@@ -53,9 +53,9 @@ def test_the_groups_of_a_task_are_those_that_a_comparison_with_every_selector_fi
     for count, (selections, number) in enumerate(entered):
         index.add(selections, groups[number])
         for needs in asked:
-            tags = dict(needs.tags)
-            plain = {mine for all_of, mine in entered[: count + 1] if are_meant(all_of, tags, needs.space)}
-            assert [group.number for group in index.groups(tags, needs.space)] == sorted(plain)
+            labels = dict(needs.task_labels)
+            plain = {mine for all_of, mine in entered[: count + 1] if are_meant(all_of, labels, needs.namespace)}
+            assert [group.number for group in index.groups(labels, needs.namespace)] == sorted(plain)
 
 
 @given(st.lists(tasks, min_size=4, max_size=15), st.lists(several, min_size=4, max_size=10))
@@ -66,7 +66,7 @@ def test_the_shapes_that_selectors_mean_are_those_that_a_comparison_with_every_s
     for number, needs in enumerate(known):
         index.add(shape_constraints(number, needs))
     for selections in asked:
-        plain = [n for n, needs in enumerate(known) if are_meant(selections, dict(needs.tags), needs.space)]
+        plain = [n for n, needs in enumerate(known) if are_meant(selections, dict(needs.task_labels), needs.namespace)]
         assert sorted(each.shape.index for each in index.meant(selections)) == plain
 
 
@@ -83,14 +83,14 @@ class Counted(dict[str, str]):
         return super().get(name, default)
 
 
-def looks(*selectors: tuple[Expression, ...], spaces: tuple[str, ...] = ()) -> int:
+def looks(*selectors: tuple[Expression, ...], namespaces: tuple[str, ...] = ()) -> int:
     """How often the labels of one task are looked at, among all these selectors."""
     index = SelectorIndex()
     for number, selector in enumerate(selectors):
-        index.add(((selector, spaces),), TaskGroup(number))
-    tags = Counted(app="web", tier="front")
-    index.groups(tags, "prod")
-    return tags.looks
+        index.add(((selector, namespaces),), TaskGroup(number))
+    labels = Counted(app="web", tier="front")
+    index.groups(labels, "prod")
+    return labels.looks
 
 
 def test_selectors_that_want_other_values_are_not_compared() -> None:
@@ -108,7 +108,7 @@ def test_selectors_that_forbid_what_a_task_has_are_not_compared() -> None:
 
 
 def test_selectors_of_other_spaces_are_not_compared() -> None:
-    assert looks(*[(Expression("app", "In", ("web",)),)] * MANY, spaces=("test",)) == 0
+    assert looks(*[(Expression("app", "In", ("web",)),)] * MANY, namespaces=("test",)) == 0
 
 
 def test_a_selector_is_entered_under_the_label_that_fewest_others_want() -> None:
@@ -121,7 +121,7 @@ def test_many_wishes_of_a_task_to_be_apart_are_counted_as_one_and_a_few_are_shar
     terms = tuple(AffinityTerm("host", (Expression("app", "In", (f"x{n}",)),)) for n in range(MANY))
     groups = TaskGroups(Index())
     for number, apart in enumerate((terms, terms[:FEW], terms[:FEW])):
-        needs = Requirements(1.0, where=Constraints(apart=apart), tags=(("app", f"x{number}"),))
+        needs = Requirements(1.0, constraints=Constraints(apart=apart), task_labels=(("app", f"x{number}"),))
         groups.shape_constraints(Shape(number, builders.function("f"), needs, 0.5, False))
     many, few, same = (groups.known(number) for number in range(3))
     assert many is not None

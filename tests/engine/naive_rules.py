@@ -36,7 +36,7 @@ def labels_of(node: Node) -> dict[str, str]:
 
 def feasible(needs: Requirements, nodes: list[Node], there: list[There]) -> set[str]:
     """The names of the nodes that all filters but that of resources let the task go to."""
-    constraints = needs.where or Constraints()
+    constraints = needs.constraints or Constraints()
     return {
         node.name
         for node in nodes
@@ -105,7 +105,12 @@ def reaches_volumes(constraints: Constraints, node: Node) -> bool:
 
 
 def ports_free(constraints: Constraints, node: Node, there: list[There]) -> bool:
-    taken = [port for task in there if task.node == node.name and task.needs.where for port in task.needs.where.ports]
+    taken = [
+        port
+        for task in there
+        if task.node == node.name and task.needs.constraints
+        for port in task.needs.constraints.ports
+    ]
     return not any(clash(wanted, other) for wanted in constraints.ports for other in taken)
 
 
@@ -115,7 +120,7 @@ def clash(one: Port, other: Port) -> bool:
 
 
 def selected(selector: tuple[Expression, ...] | None, needs: Requirements) -> bool:
-    return selector is not None and all(matches(expression, dict(needs.tags)) for expression in selector)
+    return selector is not None and all(matches(expression, dict(needs.task_labels)) for expression in selector)
 
 
 def evenly_spread(
@@ -141,7 +146,7 @@ def spread_allows(
         counts[domain] = counts.get(domain, 0) + sum(
             task.node == other.name
             and not task.leaving
-            and task.needs.space == needs.space
+            and task.needs.namespace == needs.namespace
             and spread.selector != ()
             and selected(spread.selector, task.needs)
             for task in there
@@ -154,7 +159,7 @@ def spread_allows(
 
 
 def means(term: AffinityTerm, needs: Requirements) -> bool:
-    return (not term.spaces or needs.space in term.spaces) and selected(term.selector, needs)
+    return (not term.spaces or needs.namespace in term.spaces) and selected(term.selector, needs)
 
 
 def affinity_allows(
@@ -173,8 +178,8 @@ def affinity_allows(
         and not any(
             term.key in here and labels[task.node].get(term.key) == here[term.key]
             for task in there
-            if task.needs.where
-            for term in task.needs.where.apart
+            if task.needs.constraints
+            for term in task.needs.constraints.apart
             if means(term, needs)
         )
     )

@@ -18,7 +18,7 @@ from wattloom.workload.requirements import Requirements
 
 ZONES = ("a", "b", "c")
 APPS = ("web", "db", "cache")
-SPACES = ("", "prod")
+NAMESPACES = ("", "prod")
 KEYS = ("zone", "host", "rack")
 MANY = 40
 """Wishes to be apart, of so few kinds that many are about one label: they are counted together."""
@@ -40,13 +40,15 @@ def some_node(draw: random.Random, name: str) -> Node:
 
 
 def some_needs(draw: random.Random, cpu: float = 0.5) -> Requirements:
-    tags = {"app": draw.choice(APPS)} if draw.random() < 0.9 else {}
+    task_labels = {"app": draw.choice(APPS)} if draw.random() < 0.9 else {}
     if draw.random() < 0.2:
-        tags["tier"] = "front"
+        task_labels["tier"] = "front"
     constraints = some_constraints(draw) if draw.random() < 0.85 else None
     labels = (("rack", "1"),) if draw.random() < 0.05 else ()
-    space = draw.choice(SPACES)
-    return Requirements(cpu, labels=labels, where=constraints, tags=tuple(sorted(tags.items())), space=space)
+    namespace = draw.choice(NAMESPACES)
+    return Requirements(
+        cpu, labels=labels, constraints=constraints, task_labels=tuple(sorted(task_labels.items())), namespace=namespace
+    )
 
 
 def some_constraints(draw: random.Random) -> Constraints:

@@ -56,7 +56,7 @@ TASK = Task(
     "f",
     Requirements(
         1.0, GIB, devices=(("gpu", 0.5),), resources=(("pods", 1),),
-        where=Constraints(ports=(Port(80),), spread=(SpreadRule("zone", 1, (), 1),)),
+        constraints=Constraints(ports=(Port(80),), spread=(SpreadRule("zone", 1, (), 1),)),
     ),
     1, 0.7, 100.0, 50.0, retries=1, infrastructure_retries=2, size=7,
 )  # fmt: skip
@@ -230,7 +230,7 @@ class NotComparable(float):
 
 
 NUMBERS = (*FRACTIONS, *WHOLE, True, NotComparable(1.0))
-HOST_A = Requirements(1.0, where=Constraints(selector=(("host", "a"),)))
+HOST_A = Requirements(1.0, constraints=Constraints(selector=(("host", "a"),)))
 
 
 @pytest.mark.parametrize("capped", [False, True])

@@ -64,7 +64,7 @@ EVENTS: list[tuple[ev.AnyEvent, str]] = [
     (ev.InstructionFailed(5.0, "place", "t", 1), "task"),
     (ev.InstructionFailed(5.0, "evict", "t", 1), "task"),
     (ev.InstructionFailed(5.0, "dance", "t", 1), "instruction"),  # type: ignore[arg-type]
-    (ev.TaskSubmitted(5.0, task("u", needs=Requirements(where=MANY_RULES))), "task.requirements.where.rules"),
+    (ev.TaskSubmitted(5.0, task("u", needs=Requirements(constraints=MANY_RULES))), "task.requirements.where.rules"),
     (ev.CapChanged(5.0, 0.0), "watts"),
     (ev.CapChanged(5.0, NAN), "watts"),
     (ev.CapChanged(5.0, INF), "watts"),

@@ -27,7 +27,7 @@ AT_ANY_COST = Toleration("", "Exists")
 
 
 def needs(constraints: Constraints | None = None, app: str = "web", **more: object) -> Requirements:
-    return Requirements(1.0, where=constraints, tags=(("app", app),), **more)  # type: ignore[arg-type]
+    return Requirements(1.0, constraints=constraints, task_labels=(("app", app),), **more)  # type: ignore[arg-type]
 
 
 def cluster(*nodes: Node) -> Harness:
@@ -270,7 +270,7 @@ def test_tasks_that_want_to_be_apart_keep_others_away_too() -> None:
 
 def test_rules_look_in_the_spaces_that_they_name() -> None:
     h = cluster(node("a"))
-    found(h, "there", "a", needs(space="prod"))
+    found(h, "there", "a", needs(namespace="prod"))
     h.submit("here", needs=needs(Constraints(apart=(AffinityTerm("host", WEB, ("test",)),))))
     h.submit("anywhere", needs=needs(Constraints(apart=(AffinityTerm("host", WEB),))))
     assert (h.where("here"), h.where("anywhere")) == ("a", None)

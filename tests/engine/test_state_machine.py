@@ -68,8 +68,8 @@ NEEDS = st.one_of(
         Requirements,
         st.sampled_from([0.5, 1.0]),
         resources=st.sampled_from([(), (("pods", 1),)]),
-        where=RULES,
-        tags=st.sampled_from([(), (("app", "web"),)]),
+        constraints=RULES,
+        task_labels=st.sampled_from([(), (("app", "web"),)]),
     ),
     st.builds(
         builders.requirements,

@@ -42,7 +42,7 @@ def task(given: Pod, known: World | None = None) -> Task:
 def constraints(given: Pod, known: World | None = None) -> Constraints:
     needs = task(given, known).requirements
     assert needs is not None
-    return needs.where or Constraints()
+    return needs.constraints or Constraints()
 
 
 def refused(given: Pod, known: World | None = None) -> Unsupported:
@@ -62,7 +62,7 @@ def test_a_plain_pod_is_a_task_without_rules() -> None:
     needs = made.requirements
     assert needs is not None
     assert (needs.cpu, needs.memory, needs.resources) == (0.5, 2**30, (("pods", 1),))
-    assert (needs.where, needs.tags, needs.space) == (None, (("app", "a"), ("tier", "b")), "shop")
+    assert (needs.constraints, needs.task_labels, needs.namespace) == (None, (("app", "a"), ("tier", "b")), "shop")
     assert needs.problem() is None
 
 
@@ -369,7 +369,7 @@ def test_a_placed_pod_keeps_others_away_but_is_not_asked_where_it_may_be() -> No
     }
     needs = found_of(pod(spec), World()).requirements
     assert needs is not None
-    assert needs.where == Constraints(
+    assert needs.constraints == Constraints(
         ports=(Port(80),), apart=(AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
     )
 
@@ -378,8 +378,8 @@ def test_a_placed_pod_that_keeps_away_single_pods_keeps_away_all_their_equals() 
     labels = {"app": "a", "apps.kubernetes.io/pod-index": "0"}
     needs = found_of(pod(with_affinity("podAntiAffinity", labelSelector={"matchLabels": labels})), World()).requirements
     assert needs is not None
-    assert needs.where is not None
-    assert needs.where.apart == (AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
+    assert needs.constraints is not None
+    assert needs.constraints.apart == (AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
 
 
 def test_gates_and_ends_are_seen() -> None:
@@ -500,5 +500,5 @@ def test_a_pod_that_runs_already_with_more_rules_than_are_followed_keeps_everybo
     found = found_of(pod(anti_affinity(3_000)), World())
     assert task_problem(found) is None
     assert found.requirements is not None
-    assert found.requirements.where is not None
-    assert found.requirements.where.apart == tuple(AffinityTerm(f"key{number}", ()) for number in range(3))
+    assert found.requirements.constraints is not None
+    assert found.requirements.constraints.apart == tuple(AffinityTerm(f"key{number}", ()) for number in range(3))

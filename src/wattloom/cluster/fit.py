@@ -50,7 +50,7 @@ def never(shape: Shape, cls: NodeClass, terms: Terms) -> Reason | None:
         return Reason.ARCHITECTURE
     if any(name not in cls.own and cls.labels.get(name) != value for name, value in shape.requirements.labels):
         return Reason.LABELS
-    refused = refusal(shape.requirements.where, cls)
+    refused = refusal(shape.requirements.constraints, cls)
     if refused is not None:
         return refused
     problems = [_variant_problem(shape, variant, cls) for variant in shape.variants]

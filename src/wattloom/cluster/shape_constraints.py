@@ -48,9 +48,9 @@ class ShapeConstraints:
     def __init__(self, shape: Shape) -> None:
         self.shape: Final = shape
         requirements = shape.requirements
-        self.where: Final = requirements.where if requirements.where is not None else NO_CONSTRAINTS
-        self.tags: Final = dict(requirements.tags)
-        self.space: Final = requirements.space
+        self.where: Final = requirements.constraints if requirements.constraints is not None else NO_CONSTRAINTS
+        self.tags: Final = dict(requirements.task_labels)
+        self.space: Final = requirements.namespace
         self.homes: dict[str, int] = {}
         """Nodes that its tasks are on, and how many."""
         self.leaving: dict[str, int] = {}

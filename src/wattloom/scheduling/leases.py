@@ -28,7 +28,7 @@ class Leases:
         shape, estimate = record.shape, allocation.estimate
         if estimate.alone <= 0.0 or estimate.seconds > self._ahead_s or shape.waits:
             return
-        if shape.requirements.where is not None:  # rules look at where each of its tasks is
+        if shape.requirements.constraints is not None:  # rules look at where each of its tasks is
             return
         self._begin(record, allocation, time + self._seconds)
 

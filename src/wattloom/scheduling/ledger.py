@@ -127,7 +127,7 @@ class Ledger:
             self._shapes_made += 1
             self._shape_of[key] = shape
             self.shapes[shape.index] = shape
-            if requirements.where is not None or requirements.tags:
+            if requirements.constraints is not None or requirements.task_labels:
                 self.mind_the_rules()
         if task.requirements is None:
             self._usual_shape[usual] = shape

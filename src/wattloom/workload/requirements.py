@@ -15,7 +15,13 @@ LEAST_SHARE: Final = 0.001
 """Shares of a device are counted in thousandths."""
 
 
-class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+ON_THE_WIRE: Final = {"constraints": "where", "task_labels": "tags", "namespace": "space"}
+"""Fields that logs and files call otherwise."""
+
+
+class Requirements(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True, rename=ON_THE_WIRE
+):
     """Needs of one task. Hashable, so that equal needs are recognised as one shape."""
 
     cpu: float = 1.0
@@ -30,11 +36,11 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
     """Kind and amount: a whole number of devices, or a share (below 1) of one device."""
     resources: tuple[tuple[str, int], ...] = ()
     """Whatever else is counted, and how much of it: sorted by name, nothing of which 0 is wanted."""
-    where: Constraints | None = None
+    constraints: Constraints | None = None
     """Rules about where it may go; None: no rules."""
-    tags: Labels = ()
+    task_labels: Labels = ()
     """Labels of the task itself, sorted by name: what others' rules look for."""
-    space: str = ""
+    namespace: str = ""
     """Namespace of the task: rules look in some of them."""
 
     def problem(self) -> tuple[str, str] | None:
@@ -46,9 +52,9 @@ class Requirements(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, fo
         wrong = devices_problem(self.devices) or resources_problem(self.resources)
         if wrong is not None:
             return wrong
-        if list(self.tags) != sorted(dict(self.tags).items()):
+        if list(self.task_labels) != sorted(dict(self.task_labels).items()):
             return "tags", "must be sorted by name, each once"
-        wrong = None if self.where is None else constraints_problem(self.where)
+        wrong = None if self.constraints is None else constraints_problem(self.constraints)
         return None if wrong is None else (f"where.{wrong[0]}", wrong[1])
 
 

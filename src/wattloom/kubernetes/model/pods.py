@@ -108,9 +108,9 @@ def _task(pod: Pod, asked: Asked, constraints: Constraints, wishes: PodAnnotatio
             cpu=asked.cpu / MILLI,
             memory=asked.memory,
             resources=asked.resources,
-            where=None if constraints == NO_RULES else constraints,
-            tags=_tags(pod),
-            space=pod.metadata.namespace,
+            constraints=None if constraints == NO_RULES else constraints,
+            task_labels=_labels(pod),
+            namespace=pod.metadata.namespace,
         ),
         priority=pod.spec.priority or 0,
         energy_weight=wishes.energy_weight,
@@ -129,7 +129,7 @@ def _out_of_bounds(task: Task) -> Unsupported | None:
     return Unsupported(AMOUNTS if amount else "spec", f"{part} {words}")
 
 
-def _tags(pod: Pod) -> Labels:
+def _labels(pod: Pod) -> Labels:
     return tuple(sorted(pair for pair in pod.metadata.labels.items() if pair[0] not in POD_OWN_LABELS))
 
 

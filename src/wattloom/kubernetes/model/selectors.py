@@ -107,13 +107,13 @@ def ports(containers: Iterable[Container], init_containers: Iterable[Container])
 def affinity_term(term: PodAffinityTerm, namespace: str, world: World) -> AffinityTerm:
     """An affinity term; its label keys to match have become part of its selector in the API server."""
     if term.namespace_selector is None:
-        spaces = term.namespaces or (namespace,)
+        namespaces = term.namespaces or (namespace,)
     elif not term.namespace_selector.match_labels and not term.namespace_selector.match_expressions:
         return AffinityTerm(term.topology_key, expressions(term.label_selector))
     else:
         wanted = expressions(term.namespace_selector)
         chosen = (name for name, each in world.namespaces.items() if selects(wanted, each.metadata.labels))
-        spaces = (*term.namespaces, *chosen)
-    if not spaces:  # an empty tuple would be all of them
+        namespaces = (*term.namespaces, *chosen)
+    if not namespaces:  # an empty tuple would be all of them
         return AffinityTerm(term.topology_key, None)
-    return AffinityTerm(term.topology_key, expressions(term.label_selector), tuple(sorted(set(spaces))))
+    return AffinityTerm(term.topology_key, expressions(term.label_selector), tuple(sorted(set(namespaces))))

@@ -17,7 +17,7 @@ POD_OWN_LABELS: Final = frozenset(
         "statefulset.kubernetes.io/pod-name",
     }
 )
-"""Labels that controllers put on pods to tell them apart. They are left out of a task's tags, so that equal pods are
+"""Labels that controllers put on pods to tell them apart. They are left out of a task's labels, so that equal pods are
 of one shape."""
 DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 INSTEAD: Final = "use kube-scheduler with the Wattloom extender for this pod"
@@ -94,7 +94,7 @@ def _volumes(spec: PodSpec) -> Unsupported | None:
 
 
 def _selectors(spec: PodSpec) -> Unsupported | None:
-    """Selectors over labels that are left out of the tags."""
+    """Selectors over labels that are left out of the task's."""
     for number, constraint in enumerate(spec.topology_spread_constraints):
         if constraint.when_unsatisfiable == "DoNotSchedule":
             key = names_own_label(constraint.label_selector) or _own_among(constraint.match_label_keys)

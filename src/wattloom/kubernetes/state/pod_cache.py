@@ -363,4 +363,10 @@ def _weight(task: Task) -> tuple[object, ...]:
     """What of a task on a node matters to others."""
     needs = task.requirements
     assert needs is not None
-    return needs.cpu, needs.memory, needs.resources, needs.tags, needs.where.apart if needs.where is not None else ()
+    return (
+        needs.cpu,
+        needs.memory,
+        needs.resources,
+        needs.task_labels,
+        needs.constraints.apart if needs.constraints is not None else (),
+    )

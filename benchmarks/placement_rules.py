@@ -30,7 +30,9 @@ NAMESPACE = "default"
 
 def apart_from(labels: list[str]) -> Constraints:
     return Constraints(
-        apart=tuple(AffinityTerm("host", (Expression("app", "In", (label,)),), (NAMESPACE,)) for label in labels)
+        anti_affinity=tuple(
+            AffinityTerm("host", (Expression("app", "In", (label,)),), (NAMESPACE,)) for label in labels
+        )
     )
 
 
@@ -77,10 +79,10 @@ def row(case: str, nodes: int, choosy: list[Requirements], measured: list[Requir
     decide(engine, choosy, 0)
     spent = decide(engine, measured, len(choosy))
     selections: list[Selection] = [
-        (term.selector, term.spaces)
+        (term.selector, term.namespaces)
         for needs in {*choosy, *measured[:1]}
         if needs.constraints is not None
-        for term in needs.constraints.apart
+        for term in needs.constraints.anti_affinity
     ]
     plain_s = compare_plainly(selections, [pod(f"new-{number}") for number in range(20)])
     middle = statistics.median(spent)

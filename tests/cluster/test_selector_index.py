@@ -120,8 +120,10 @@ def test_a_selector_is_entered_under_the_label_that_fewest_others_want() -> None
 def test_many_wishes_of_a_task_to_be_apart_are_counted_as_one_and_a_few_are_shared() -> None:
     terms = tuple(AffinityTerm("host", (Expression("app", "In", (f"x{n}",)),)) for n in range(MANY))
     groups = TaskGroups(Index())
-    for number, apart in enumerate((terms, terms[:FEW], terms[:FEW])):
-        needs = Requirements(1.0, constraints=Constraints(apart=apart), task_labels=(("app", f"x{number}"),))
+    for number, anti_affinity in enumerate((terms, terms[:FEW], terms[:FEW])):
+        needs = Requirements(
+            1.0, constraints=Constraints(anti_affinity=anti_affinity), task_labels=(("app", f"x{number}"),)
+        )
         groups.shape_constraints(Shape(number, builders.function("f"), needs, 0.5, False))
     many, few, same = (groups.known(number) for number in range(3))
     assert many is not None

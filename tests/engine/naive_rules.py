@@ -159,7 +159,7 @@ def spread_allows(
 
 
 def means(term: AffinityTerm, needs: Requirements) -> bool:
-    return (not term.spaces or needs.namespace in term.spaces) and selected(term.selector, needs)
+    return (not term.namespaces or needs.namespace in term.namespaces) and selected(term.selector, needs)
 
 
 def affinity_allows(
@@ -171,7 +171,7 @@ def affinity_allows(
         has_affinity(needs, constraints, here, labels, there)
         and not any(
             term.key in here and labels[task.node].get(term.key) == here[term.key]
-            for term in constraints.apart
+            for term in constraints.anti_affinity
             for task in there
             if means(term, task.needs)
         )
@@ -179,7 +179,7 @@ def affinity_allows(
             term.key in here and labels[task.node].get(term.key) == here[term.key]
             for task in there
             if task.needs.constraints
-            for term in task.needs.constraints.apart
+            for term in task.needs.constraints.anti_affinity
             if means(term, needs)
         )
     )
@@ -192,15 +192,17 @@ def has_affinity(
     labels: dict[str, dict[str, str]],
     there: list[There],
 ) -> bool:
-    if any(term.key not in here for term in constraints.near):
+    if any(term.key not in here for term in constraints.affinity):
         return False
-    friends = [task for task in there if constraints.near and all(means(term, task.needs) for term in constraints.near)]
+    friends = [
+        task for task in there if constraints.affinity and all(means(term, task.needs) for term in constraints.affinity)
+    ]
     pairs = {
         (term.key, labels[friend.node][term.key])
         for friend in friends
-        for term in constraints.near
+        for term in constraints.affinity
         if term.key in labels[friend.node]
     }
-    if all((term.key, here[term.key]) in pairs for term in constraints.near):
+    if all((term.key, here[term.key]) in pairs for term in constraints.affinity):
         return True
-    return not pairs and all(means(term, needs) for term in constraints.near)
+    return not pairs and all(means(term, needs) for term in constraints.affinity)

@@ -62,8 +62,10 @@ def some_constraints(draw: random.Random) -> Constraints:
         tolerations=tuple(some_toleration(draw) for _ in range(maybe(0.5))),
         ports=tuple(some_port(draw) for _ in range(maybe(0.2))),
         spread=tuple(some_spread(draw) for _ in range(maybe(0.35))),
-        near=tuple(some_affinity_term(draw) for _ in range(maybe(0.25))),
-        apart=tuple(some_affinity_term(draw) for _ in range(maybe(0.3) or (MANY if draw.random() < 0.04 else 0))),
+        affinity=tuple(some_affinity_term(draw) for _ in range(maybe(0.25))),
+        anti_affinity=tuple(
+            some_affinity_term(draw) for _ in range(maybe(0.3) or (MANY if draw.random() < 0.04 else 0))
+        ),
     )
 
 

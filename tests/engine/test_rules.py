@@ -241,7 +241,7 @@ def test_too_few_domains_count_as_if_one_were_empty() -> None:
 
 def test_a_task_that_wants_company_waits_for_it_unless_it_is_the_first_of_its_kind() -> None:
     h = cluster(node("a", "x"), node("b", "y"))
-    with_web = Constraints(near=(AffinityTerm("zone", WEB),))
+    with_web = Constraints(affinity=(AffinityTerm("zone", WEB),))
     h.submit("db", needs=needs(with_web, "db"))
     assert h.reason("db") == Reason.COMPANY_MISSING
     found(h, "elsewhere", "b", needs())
@@ -256,7 +256,7 @@ def test_a_task_that_wants_company_waits_for_it_unless_it_is_the_first_of_its_ki
 
 def test_tasks_that_want_to_be_apart_keep_others_away_too() -> None:
     h = cluster(node("a"), node("b"))
-    alone = Constraints(apart=(AffinityTerm("host", WEB),))
+    alone = Constraints(anti_affinity=(AffinityTerm("host", WEB),))
     h.submit("1", needs=needs(alone))
     h.submit("2", needs=needs(alone))
     h.submit("3", needs=needs(alone))
@@ -271,14 +271,14 @@ def test_tasks_that_want_to_be_apart_keep_others_away_too() -> None:
 def test_rules_look_in_the_spaces_that_they_name() -> None:
     h = cluster(node("a"))
     found(h, "there", "a", needs(namespace="prod"))
-    h.submit("here", needs=needs(Constraints(apart=(AffinityTerm("host", WEB, ("test",)),))))
-    h.submit("anywhere", needs=needs(Constraints(apart=(AffinityTerm("host", WEB),))))
+    h.submit("here", needs=needs(Constraints(anti_affinity=(AffinityTerm("host", WEB, ("test",)),))))
+    h.submit("anywhere", needs=needs(Constraints(anti_affinity=(AffinityTerm("host", WEB),))))
     assert (h.where("here"), h.where("anywhere")) == ("a", None)
 
 
 def test_a_higher_priority_goes_first_to_what_a_rule_opens() -> None:
     h = cluster(node("a"))
-    alone = needs(Constraints(apart=(AffinityTerm("host", WEB),)))
+    alone = needs(Constraints(anti_affinity=(AffinityTerm("host", WEB),)))
     h.submit("there", needs=alone)
     h.submit("low", needs=alone)
     h.tell(ev.TaskSubmitted(h.time, builders.task("high", "f", alone, priority=2_000_001_000)))
@@ -288,8 +288,8 @@ def test_a_higher_priority_goes_first_to_what_a_rule_opens() -> None:
 
 def test_a_label_that_changes_moves_a_node_to_another_domain() -> None:
     h = cluster(node("a", "x"), node("b", "x"))
-    h.submit("1", needs=needs(Constraints(apart=(AffinityTerm("zone", WEB),))))
-    h.submit("2", needs=needs(Constraints(apart=(AffinityTerm("zone", WEB),))))
+    h.submit("1", needs=needs(Constraints(anti_affinity=(AffinityTerm("zone", WEB),))))
+    h.submit("2", needs=needs(Constraints(anti_affinity=(AffinityTerm("zone", WEB),))))
     assert h.where("2") is None
     h.change(node("b", "y"))
     assert h.where("2") == "b"
@@ -297,7 +297,7 @@ def test_a_label_that_changes_moves_a_node_to_another_domain() -> None:
 
 def test_explanations_tell_nodes_of_one_class_apart_by_the_rule_that_bars_them() -> None:
     h = cluster(node("a"), node("b"), node("c"))
-    alone = Constraints(apart=(AffinityTerm("host", WEB),))
+    alone = Constraints(anti_affinity=(AffinityTerm("host", WEB),))
     h.submit("1", needs=needs(alone))
     told = {}
     h.engine.watcher = lambda record: told.update(

@@ -56,8 +56,8 @@ RULES = st.sampled_from(
         Constraints(),
         Constraints(ports=(Port(80),)),
         Constraints(spread=(Spread("zone", 1, WEB),)),
-        Constraints(near=(AffinityTerm("zone", ()),)),
-        Constraints(apart=(AffinityTerm("host", WEB),)),
+        Constraints(affinity=(AffinityTerm("zone", ()),)),
+        Constraints(anti_affinity=(AffinityTerm("host", WEB),)),
         Constraints(terms=(NodeTerm((Expression("host", "In", ("n0", "n1", "zz-big-x86-a")),)),)),
         Constraints(tolerations=(Toleration("", "Exists"),)),
     ]

@@ -297,13 +297,13 @@ def test_tasks_of_an_affinity_are_looked_for_in_the_namespaces_the_term_means(
 ) -> None:
     known = world(one={"env": "prod"}, two={}, shop={})
     wanted = (AffinityTerm("zone", (Expression("app", "In", ("a",)),), spaces),)
-    assert constraints(pod(with_affinity("podAffinity", **term)), known).near == wanted
-    assert constraints(pod(with_affinity("podAntiAffinity", **term)), known).apart == wanted
+    assert constraints(pod(with_affinity("podAffinity", **term)), known).affinity == wanted
+    assert constraints(pod(with_affinity("podAntiAffinity", **term)), known).anti_affinity == wanted
 
 
 def test_a_namespace_selector_that_finds_no_namespace_means_nobody_rather_than_everybody() -> None:
     spec = with_affinity("podAffinity", namespaceSelector={"matchLabels": {"env": "none"}})
-    assert constraints(pod(spec), world(shop={})).near == (AffinityTerm("zone", None),)
+    assert constraints(pod(spec), world(shop={})).affinity == (AffinityTerm("zone", None),)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_placed_pod_keeps_others_away_but_is_not_asked_where_it_may_be() -> No
     needs = found_of(pod(spec), World()).requirements
     assert needs is not None
     assert needs.constraints == Constraints(
-        ports=(Port(80),), apart=(AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
+        ports=(Port(80),), anti_affinity=(AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
     )
 
 
@@ -379,7 +379,7 @@ def test_a_placed_pod_that_keeps_away_single_pods_keeps_away_all_their_equals() 
     needs = found_of(pod(with_affinity("podAntiAffinity", labelSelector={"matchLabels": labels})), World()).requirements
     assert needs is not None
     assert needs.constraints is not None
-    assert needs.constraints.apart == (AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
+    assert needs.constraints.anti_affinity == (AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
 
 
 def test_gates_and_ends_are_seen() -> None:
@@ -490,7 +490,7 @@ def anti_affinity(count: int) -> dict[str, Any]:
 
 
 def test_a_pod_with_more_rules_than_anybody_means_waits_and_is_told_how_many_are_followed() -> None:
-    assert len(constraints(pod(anti_affinity(1_000))).apart) == 1_000
+    assert len(constraints(pod(anti_affinity(1_000))).anti_affinity) == 1_000
     wrong = refused(pod(anti_affinity(1_001)))
     assert "1001" in wrong.message
     assert "at most 1000 are followed" in wrong.message
@@ -501,4 +501,6 @@ def test_a_pod_that_runs_already_with_more_rules_than_are_followed_keeps_everybo
     assert task_problem(found) is None
     assert found.requirements is not None
     assert found.requirements.constraints is not None
-    assert found.requirements.constraints.apart == tuple(AffinityTerm(f"key{number}", ()) for number in range(3))
+    assert found.requirements.constraints.anti_affinity == tuple(
+        AffinityTerm(f"key{number}", ()) for number in range(3)
+    )

@@ -43,11 +43,11 @@ def whole_number(text: str) -> int | None:
     return number if -LARGEST - 1 <= number <= LARGEST else None
 
 
-def selects(selector: tuple[Expression, ...] | None, tags: dict[str, str]) -> bool:
+def selects(selector: tuple[Expression, ...] | None, labels: dict[str, str]) -> bool:
     """Whether tasks with these labels are meant; None means nobody, an empty selector everybody."""
     if selector is None:
         return False
-    return all(holds(expression, tags.get(expression.key)) for expression in selector)
+    return all(holds(expression, labels.get(expression.key)) for expression in selector)
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:

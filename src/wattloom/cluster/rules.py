@@ -107,17 +107,17 @@ class Rules:
 
     def _verdicts(self, shape_constraints: ShapeConstraints) -> list[Verdict]:
         found: list[Verdict] = []
-        if shape_constraints.affinity != EVERY:
-            found.append((Reason.AFFINITY, shape_constraints.affinity))
+        if shape_constraints.node_affinity != EVERY:
+            found.append((Reason.AFFINITY, shape_constraints.node_affinity))
         for domain_count in shape_constraints.ports:
             found.append((Reason.PORT, ~domain_count.some()))
         if shape_constraints.volumes != EVERY:
             found.append((Reason.VOLUME, shape_constraints.volumes))
         for domain_count, ahead, from_none in shape_constraints.spread:
             found.append((Reason.SPREAD, domain_count.up_to(ahead if from_none else ahead + domain_count.least())))
-        if shape_constraints.near:
+        if shape_constraints.affinity:
             found.append((Reason.COMPANY_MISSING, _with_affinity(shape_constraints)))
-        for domain_count in shape_constraints.apart:
+        for domain_count in shape_constraints.anti_affinity:
             found.append((Reason.COMPANY_UNWANTED, ~domain_count.some()))
         for key, group in shape_constraints.kept_by:
             if group.anybody:
@@ -176,7 +176,7 @@ class Rules:
     # -- what does not change while the nodes are the same -------------------------------------------------------------
 
     def _work_out(self, shape_constraints: ShapeConstraints) -> None:
-        constraints, node_sets = shape_constraints.where, self._node_sets
+        constraints, node_sets = shape_constraints.constraints, self._node_sets
         shape_constraints.worked_out_at = self._revision
         shape_constraints.stamp = -1
         shape_constraints.asks = []
@@ -184,7 +184,7 @@ class Rules:
         chosen = EVERY
         if apart_from_class or constraints.spread:
             chosen = node_sets.chosen(shape_constraints.shape.requirements, constraints)
-        shape_constraints.affinity = chosen if apart_from_class else EVERY
+        shape_constraints.node_affinity = chosen if apart_from_class else EVERY
         shape_constraints.volumes = node_sets.with_volumes(constraints) if apart_from_class else EVERY
         shape_constraints.ports = self._port_counts(shape_constraints)
         shape_constraints.spread = self._spread_counts(shape_constraints, chosen)
@@ -193,7 +193,7 @@ class Rules:
     def _port_counts(self, shape_constraints: ShapeConstraints) -> list[DomainCount]:
         """Who has the ports it wants: on every address, all who have them on any do."""
         found: list[DomainCount] = []
-        for port in shape_constraints.where.ports:
+        for port in shape_constraints.constraints.ports:
             all_of_them = port.address == ANY_ADDRESS
             for address in (SOME_ADDRESS,) if all_of_them else (port.address, ANY_ADDRESS):
                 found.append(self._watched(shape_constraints, self._groups.having(port, address), ""))
@@ -201,7 +201,7 @@ class Rules:
 
     def _spread_counts(self, shape_constraints: ShapeConstraints, chosen: int) -> list[tuple[DomainCount, int, bool]]:
         """Only nodes that have the labels of all spreads count, and that the task may choose, if that is honoured."""
-        constraints = shape_constraints.where
+        constraints = shape_constraints.constraints
         labelled = EVERY
         for spread in constraints.spread:
             labelled &= self._node_sets.topology(spread.key).everywhere
@@ -210,27 +210,27 @@ class Rules:
             among = labelled & chosen if spread.honor_affinity else labelled
             if spread.honor_taints:
                 among &= self._node_sets.tolerating(constraints.tolerations)
-            group = self._spread_group(spread, shape_constraints.space)
+            group = self._spread_group(spread, shape_constraints.namespace)
             domain_count = self._watched(shape_constraints, group, spread.key, among)
-            itself = 1 if selects(spread.selector, shape_constraints.tags) else 0
+            itself = 1 if selects(spread.selector, shape_constraints.labels) else 0
             found.append((domain_count, spread.most - itself, domain_count.domains < (spread.least_domains or 1)))
         return found
 
-    def _spread_group(self, spread: Spread, space: str) -> TaskGroup:
+    def _spread_group(self, spread: Spread, namespace: str) -> TaskGroup:
         """An empty selector means the task itself, but nobody who is there already: Kubernetes counts so."""
-        return self._groups.selected(((spread.selector or None, (space,)),), True)
+        return self._groups.selected(((spread.selector or None, (namespace,)),), True)
 
     def _work_out_affinity(self, shape_constraints: ShapeConstraints) -> None:
-        constraints = shape_constraints.where
-        wanted = tuple(dict.fromkeys((term.selector, term.spaces) for term in constraints.near))
+        constraints = shape_constraints.constraints
+        wanted = tuple(dict.fromkeys((term.selector, term.namespaces) for term in constraints.affinity))
         if wanted:
             group = self._groups.selected(wanted, False)
-            keys = dict.fromkeys(term.key for term in constraints.near)
-            shape_constraints.near = [self._watched(shape_constraints, group, key) for key in keys]
-            shape_constraints.near_itself = all(
-                is_meant(each, shape_constraints.tags, shape_constraints.space) for each in wanted
+            keys = dict.fromkeys(term.key for term in constraints.affinity)
+            shape_constraints.affinity = [self._watched(shape_constraints, group, key) for key in keys]
+            shape_constraints.affinity_to_itself = all(
+                is_meant(each, shape_constraints.labels, shape_constraints.namespace) for each in wanted
             )
-        shape_constraints.apart = [
+        shape_constraints.anti_affinity = [
             self._watched(shape_constraints, group, group.key) for group in shape_constraints.unwanted
         ]
 
@@ -247,8 +247,10 @@ class Rules:
 
 def _with_affinity(shape_constraints: ShapeConstraints) -> int:
     """The nodes that have somebody of the wanted tasks in each of the domains; the first of such tasks may choose."""
-    first = shape_constraints.near_itself and all(domain_count.empty for domain_count in shape_constraints.near)
+    first = shape_constraints.affinity_to_itself and all(
+        domain_count.empty for domain_count in shape_constraints.affinity
+    )
     found = EVERY
-    for domain_count in shape_constraints.near:
+    for domain_count in shape_constraints.affinity:
         found &= domain_count.among if first else domain_count.some()
     return found

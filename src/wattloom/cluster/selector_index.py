@@ -1,9 +1,9 @@
 """Selectors by the labels they ask for, and shapes by the labels they have: who could be meant, without asking all.
 
 Owns both indexes. A selector that wants a label with one of some values is found under each of these values, one that
-wants a label to be there under its name; one that only forbids labels, or wants nothing, under its spaces, less those
-that forbid what the task has. What is found is compared in full, so an index never changes an answer. Knows neither
-nodes nor counts.
+wants a label to be there under its name; one that only forbids labels, or wants nothing, under its namespaces, less
+those that forbid what the task has. What is found is compared in full, so an index never changes an answer. Knows
+neither nodes nor counts.
 """
 
 from collections.abc import Iterable
@@ -14,10 +14,10 @@ from wattloom.cluster.task_group import Selection, TaskGroup, is_meant
 from wattloom.workload.constraints import Expression
 
 MOST_KEYS: Final = 32
-"""Under which one selector is entered. With more values or spaces it takes no more room: it is found in a wider way."""
+"""Under which one selector is entered. With more values or namespaces it takes no more room: a wider way finds it."""
 BY_VALUE: Final = 0
 BY_NAME: Final = 1
-BY_SPACE: Final = 2
+BY_NAMESPACE: Final = 2
 """How narrow a way to a selector is: fewer tasks take the first than the second, all take the third."""
 
 Key = tuple[str | None, str | None, str | None]
@@ -42,12 +42,12 @@ class Bucket:
                 self._forbidding.setdefault(label, []).append(len(self.entries))
         self.entries.append(entry)
 
-    def left(self, tags: dict[str, str]) -> list[Entry]:
+    def left(self, labels: dict[str, str]) -> list[Entry]:
         """Those that forbid none of these labels, as far as is known here."""
         if not self._forbidding:
             return self.entries
         forbid: set[int] = set()
-        for name, value in tags.items():
+        for name, value in labels.items():
             forbid.update(self._forbidding.get((name, value), ()))
             forbid.update(self._forbidding.get((name, None), ()))
         return [entry for number, entry in enumerate(self.entries) if number not in forbid] if forbid else self.entries
@@ -73,21 +73,21 @@ class SelectorIndex:
                 self._buckets[key] = bucket
             bucket.add((selections, group), key[2] is None)
 
-    def groups(self, tags: dict[str, str], space: str) -> list[TaskGroup]:
+    def groups(self, labels: dict[str, str], namespace: str) -> list[TaskGroup]:
         """Those that a task with these labels belongs to, each once, in the order in which they were made."""
         found: set[TaskGroup] = set()
-        for key in _asked(tags, space):
+        for key in _asked(labels, namespace):
             bucket = self._buckets.get(key)
             if bucket is not None:
-                for selections, group in bucket.left(tags):
-                    if group not in found and are_meant(selections, tags, space):
+                for selections, group in bucket.left(labels):
+                    if group not in found and are_meant(selections, labels, namespace):
                         found.add(group)
         return sorted(found, key=_number)
 
     def _narrowest(self, selections: tuple[Selection, ...]) -> list[Key]:
         """Under which keys to enter it: each task it can mean asks for one of them, and few others do."""
         narrowest: list[Key] = [(None, None, None)]
-        best = (BY_SPACE + 1, 0)
+        best = (BY_NAMESPACE + 1, 0)
         for selection in selections:
             if selection[0] is None:
                 return []
@@ -99,26 +99,26 @@ class SelectorIndex:
 
 
 class ShapeIndex:
-    """Shapes by their spaces and labels."""
+    """Shapes by their namespaces and labels."""
 
-    __slots__ = ("_by_label", "_by_space")
+    __slots__ = ("_by_label", "_by_namespace")
 
     def __init__(self) -> None:
-        self._by_space: dict[str | None, list[ShapeConstraints]] = {}
-        """None: of all spaces."""
+        self._by_namespace: dict[str | None, list[ShapeConstraints]] = {}
+        """None: of all namespaces."""
         self._by_label: dict[tuple[str | None, str], dict[str, list[ShapeConstraints]]] = {}
-        """By space and name of the label, then by its value."""
+        """By namespace and name of the label, then by its value."""
 
     def clear(self) -> None:
-        self._by_space.clear()
+        self._by_namespace.clear()
         self._by_label.clear()
 
     def add(self, shape_constraints: ShapeConstraints) -> None:
-        spaces: tuple[str | None, ...] = (shape_constraints.space, None)
-        for space in spaces:
-            self._by_space.setdefault(space, []).append(shape_constraints)
-            for name, value in shape_constraints.tags.items():
-                self._by_label.setdefault((space, name), {}).setdefault(value, []).append(shape_constraints)
+        namespaces: tuple[str | None, ...] = (shape_constraints.namespace, None)
+        for namespace in namespaces:
+            self._by_namespace.setdefault(namespace, []).append(shape_constraints)
+            for name, value in shape_constraints.labels.items():
+                self._by_label.setdefault((namespace, name), {}).setdefault(value, []).append(shape_constraints)
 
     def meant(self, selections: tuple[Selection, ...]) -> list[ShapeConstraints]:
         """The shapes whose tasks all of these mean, each once."""
@@ -126,17 +126,17 @@ class ShapeIndex:
             return []
         found: list[ShapeConstraints] = []
         for some in self._fewest(selections):
-            found += [each for each in some if are_meant(selections, each.tags, each.space)]
+            found += [each for each in some if are_meant(selections, each.labels, each.namespace)]
         return found
 
     def _fewest(self, selections: tuple[Selection, ...]) -> list[list[ShapeConstraints]]:
         """The shortest lists that hold all who can be meant."""
         fewest: list[list[ShapeConstraints]] = []
         least = -1
-        for selector, spaces in selections:
+        for selector, namespaces in selections:
             wanted: list[Expression | None] = [each for each in selector or () if _wants(each)]
             for expression in wanted or [None]:
-                lists = self._lists(_spaces(spaces, 1), expression)
+                lists = self._lists(_namespaces(namespaces, 1), expression)
                 size = sum([len(each) for each in lists])
                 if least < 0 or size < least:
                     fewest, least = lists, size
@@ -144,13 +144,13 @@ class ShapeIndex:
                 return []
         return fewest
 
-    def _lists(self, spaces: list[str | None], expression: Expression | None) -> list[list[ShapeConstraints]]:
+    def _lists(self, namespaces: list[str | None], expression: Expression | None) -> list[list[ShapeConstraints]]:
         found: list[list[ShapeConstraints]] = []
-        for space in spaces:
+        for namespace in namespaces:
             if expression is None:
-                found.append(self._by_space.get(space, []))
+                found.append(self._by_namespace.get(namespace, []))
                 continue
-            by_value = self._by_label.get((space, expression.key))
+            by_value = self._by_label.get((namespace, expression.key))
             if by_value is None:
                 continue
             values: Iterable[str] = dict.fromkeys(expression.values) if expression.operator == "In" else by_value
@@ -158,9 +158,9 @@ class ShapeIndex:
         return found
 
 
-def are_meant(selections: tuple[Selection, ...], tags: dict[str, str], space: str) -> bool:
+def are_meant(selections: tuple[Selection, ...], labels: dict[str, str], namespace: str) -> bool:
     """Whether all of these mean a task with these labels."""
-    return all(is_meant(selection, tags, space) for selection in selections)
+    return all(is_meant(selection, labels, namespace) for selection in selections)
 
 
 def _wants(expression: Expression) -> bool:
@@ -169,21 +169,21 @@ def _wants(expression: Expression) -> bool:
 
 
 def _ways(selection: Selection) -> list[tuple[int, list[Key]]]:
-    """How its tasks can be told from others: by each label that it wants, or by their spaces alone."""
+    """How its tasks can be told from others: by each label that it wants, or by their namespaces alone."""
     selector, named = selection
     found: list[tuple[int, list[Key]]] = []
     for each in selector or ():
         values = dict.fromkeys(each.values)
         if each.operator == "In" and len(values) <= MOST_KEYS:
-            spaces = _spaces(named, len(values))
-            found.append((BY_VALUE, [(space, each.key, value) for space in spaces for value in values]))
+            namespaces = _namespaces(named, len(values))
+            found.append((BY_VALUE, [(namespace, each.key, value) for namespace in namespaces for value in values]))
         elif _wants(each):
-            found.append((BY_NAME, [(space, each.key, None) for space in _spaces(named, 1)]))
-    return found or [(BY_SPACE, [(space, None, None) for space in _spaces(named, 1)])]
+            found.append((BY_NAME, [(namespace, each.key, None) for namespace in _namespaces(named, 1)]))
+    return found or [(BY_NAMESPACE, [(namespace, None, None) for namespace in _namespaces(named, 1)])]
 
 
-def _spaces(named: tuple[str, ...], values: int) -> list[str | None]:
-    """Under which spaces to enter so many values: those it looks in, or all of them at once."""
+def _namespaces(named: tuple[str, ...], values: int) -> list[str | None]:
+    """Under which namespaces to enter so many values: those it looks in, or all of them at once."""
     return [*dict.fromkeys(named)] if 0 < len(named) * values <= MOST_KEYS else [None]
 
 
@@ -199,13 +199,13 @@ def _forbidden(selections: tuple[Selection, ...]) -> list[tuple[str, str | None]
     return list(found)
 
 
-def _asked(tags: dict[str, str], space: str) -> list[Key]:
+def _asked(labels: dict[str, str], namespace: str) -> list[Key]:
     """All keys under which a selector can be that means a task with these labels."""
     found: list[Key] = []
-    spaces: tuple[str | None, ...] = (space, None)
-    for each in spaces:
+    namespaces: tuple[str | None, ...] = (namespace, None)
+    for each in namespaces:
         found.append((each, None, None))
-        for name, value in tags.items():
+        for name, value in labels.items():
             found.append((each, name, value))
             found.append((each, name, None))
     return found

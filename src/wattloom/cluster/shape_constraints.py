@@ -19,38 +19,38 @@ class ShapeConstraints:
 
     __slots__ = (
         "affinity",
+        "affinity_to_itself",
         "allowed",
-        "apart",
+        "anti_affinity",
         "asks",
         "asks_names",
+        "constraints",
         "counted_by",
         "homes",
         "kept_by",
         "keys",
+        "labels",
         "leaving",
-        "near",
-        "near_itself",
+        "namespace",
+        "node_affinity",
         "ports",
         "refused",
         "refused_at",
         "ruled",
         "shape",
-        "space",
         "spread",
         "stamp",
-        "tags",
         "unwanted",
         "volumes",
-        "where",
         "worked_out_at",
     )
 
     def __init__(self, shape: Shape) -> None:
         self.shape: Final = shape
         requirements = shape.requirements
-        self.where: Final = requirements.constraints if requirements.constraints is not None else NO_CONSTRAINTS
-        self.tags: Final = dict(requirements.task_labels)
-        self.space: Final = requirements.namespace
+        self.constraints: Final = requirements.constraints if requirements.constraints is not None else NO_CONSTRAINTS
+        self.labels: Final = dict(requirements.task_labels)
+        self.namespace: Final = requirements.namespace
         self.homes: dict[str, int] = {}
         """Nodes that its tasks are on, and how many."""
         self.leaving: dict[str, int] = {}
@@ -61,29 +61,33 @@ class ShapeConstraints:
         """TaskGroups whose tasks keep its tasks away, and by which label the domains are told apart."""
         self.unwanted: list[TaskGroup] = []
         """TaskGroups that its tasks want to be apart from."""
-        constraints = self.where
+        constraints = self.constraints
         looks = looks_at(constraints, requirements.labels)
         self.keys: Final = looks[0]
         """Labels of nodes that its selectors and terms ask for."""
         self.asks_names: Final = looks[1]
         """Whether they ask for nodes by name."""
         self.ruled: Final = bool(
-            self.asks_names or constraints.ports or constraints.spread or constraints.near or constraints.apart
+            self.asks_names
+            or constraints.ports
+            or constraints.spread
+            or constraints.affinity
+            or constraints.anti_affinity
         )
         """Whether nodes of one class may differ for it, whatever labels they have."""
         self.worked_out_at: int = -1
         """Of which revision of nodes the following are true."""
         self.asks: list[TaskGroup] = []
         """TaskGroups that its own rules ask for."""
-        self.affinity: int = EVERY
+        self.node_affinity: int = EVERY
         self.volumes: int = EVERY
         self.ports: list[DomainCount] = []
         self.spread: list[tuple[DomainCount, int, bool]] = []
         """Counts, by how much a domain may be ahead of the emptiest, and whether that counts as having none."""
-        self.near: list[DomainCount] = []
-        self.near_itself: bool = False
+        self.affinity: list[DomainCount] = []
+        self.affinity_to_itself: bool = False
         """Whether its first task may go anywhere: it is one of those that it wants."""
-        self.apart: list[DomainCount] = []
+        self.anti_affinity: list[DomainCount] = []
         self.stamp: int = -1
         """At which stamp of the rules `allowed` was worked out."""
         self.allowed: int = EVERY

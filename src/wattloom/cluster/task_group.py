@@ -12,7 +12,7 @@ from wattloom.cluster.topology import Topology, mask_of
 from wattloom.workload.constraints import Expression
 
 Selection = tuple[tuple[Expression, ...] | None, tuple[str, ...]]
-"""Which tasks, by their labels, in which spaces; no spaces: in all."""
+"""Which tasks, by their labels, in which namespaces; no namespaces: in all."""
 
 
 class DomainCount:
@@ -153,6 +153,6 @@ class TaskGroup:
         self._domain_counts.clear()
 
 
-def is_meant(selection: Selection, tags: dict[str, str], space: str) -> bool:
-    spaces = selection[1]
-    return (not spaces or space in spaces) and selects(selection[0], tags)
+def is_meant(selection: Selection, labels: dict[str, str], namespace: str) -> bool:
+    namespaces = selection[1]
+    return (not namespaces or namespace in namespaces) and selects(selection[0], labels)

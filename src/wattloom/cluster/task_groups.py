@@ -127,16 +127,16 @@ class TaskGroups:
 
     def _enlist(self, shape_constraints: ShapeConstraints) -> None:
         """Put it into the groups it belongs to, and under those who keep it away."""
-        for group in self._by_selector.groups(shape_constraints.tags, shape_constraints.space):
+        for group in self._by_selector.groups(shape_constraints.labels, shape_constraints.namespace):
             self._admit(shape_constraints, group)
         self._shape_constraints[shape_constraints.shape.index] = shape_constraints
         self._by_label.add(shape_constraints)
-        for terms in _counted_together(shape_constraints.where.apart):
+        for terms in _counted_together(shape_constraints.constraints.anti_affinity):
             group = self._apart_from(terms)
             shape_constraints.unwanted.append(group)
             if group.keepers is not None:
                 self._join(shape_constraints, group.keepers)
-        for port in dict.fromkeys(shape_constraints.where.ports):
+        for port in dict.fromkeys(shape_constraints.constraints.ports):
             self._join(shape_constraints, self.having(port, port.address))
             self._join(shape_constraints, self.having(port, SOME_ADDRESS))
 
@@ -176,7 +176,7 @@ class TaskGroups:
             self._unwanted[terms] = group
             meant: dict[int, ShapeConstraints] = {}
             for term in terms:
-                selections = ((term.selector, term.spaces),)
+                selections = ((term.selector, term.namespaces),)
                 self._by_selector.add(selections, group)
                 meant.update({each.shape.index: each for each in self._by_label.meant(selections)})
             for shape_constraints in meant.values():
@@ -197,17 +197,17 @@ class TaskGroups:
         return group
 
 
-def _counted_together(apart: tuple[AffinityTerm, ...]) -> list[tuple[AffinityTerm, ...]]:
+def _counted_together(terms: tuple[AffinityTerm, ...]) -> list[tuple[AffinityTerm, ...]]:
     """A few one by one, since others may have the same; many, which hardly anybody else has, by the label they name."""
     by_key: dict[str, dict[AffinityTerm, None]] = {}
-    for term in apart:
+    for term in terms:
         by_key.setdefault(term.key, {})[term] = None
     found: list[tuple[AffinityTerm, ...]] = []
-    for terms in by_key.values():
-        if len(terms) <= FEW:
-            found += [(term,) for term in terms]
+    for alike in by_key.values():
+        if len(alike) <= FEW:
+            found += [(term,) for term in alike]
         else:
-            found.append(tuple(terms))
+            found.append(tuple(alike))
     return found
 
 

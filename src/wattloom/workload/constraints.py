@@ -67,24 +67,38 @@ class Spread(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_u
     most: int
     """By how much a domain may be ahead of the emptiest (`maxSkew`)."""
     selector: tuple[Expression, ...] | None
-    """Which tasks count, of the same space; None: none, empty: all."""
+    """Which tasks count, of the same namespace; None: none, empty: all."""
     least_domains: int | None = None
     honor_affinity: bool = True
     """Whether nodes that the task's own selector and affinity refuse are left out."""
     honor_taints: bool = False
 
 
-class AffinityTerm(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+class AffinityTerm(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    rename={"namespaces": "spaces"},
+):
     """Other tasks that must be, or must not be, in the same domain."""
 
     key: str
     selector: tuple[Expression, ...] | None
     """None: no task, empty: every task."""
-    spaces: tuple[str, ...] = ()
-    """In which spaces they are looked for, sorted; empty: in all."""
+    namespaces: tuple[str, ...] = ()
+    """In which namespaces they are looked for, sorted; empty: in all."""
 
 
-class Constraints(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+class Constraints(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    rename={"affinity": "near", "anti_affinity": "apart"},
+):
     """All such rules of a task. Hashable, as part of its requirements."""
 
     selector: Labels = ()
@@ -96,10 +110,10 @@ class Constraints(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, for
     tolerations: tuple[Toleration, ...] = ()
     ports: tuple[Port, ...] = ()
     spread: tuple[Spread, ...] = ()
-    near: tuple[AffinityTerm, ...] = ()
-    """Affinity: all must be there."""
-    apart: tuple[AffinityTerm, ...] = ()
-    """Anti-affinity: none may be there, and such tasks keep others away in turn."""
+    affinity: tuple[AffinityTerm, ...] = ()
+    """All must be there."""
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    """None may be there, and such tasks keep others away in turn."""
 
 
 def rules_in(constraints: Constraints) -> int:
@@ -114,8 +128,8 @@ def rules_in(constraints: Constraints) -> int:
         + len(constraints.tolerations)
         + len(constraints.ports)
         + len(constraints.spread)
-        + len(constraints.near)
-        + len(constraints.apart)
+        + len(constraints.affinity)
+        + len(constraints.anti_affinity)
     )
 
 
@@ -133,6 +147,6 @@ def constraints_problem(constraints: Constraints) -> tuple[str, str] | None:
             return "spread.least_domains", f"must be at least 1, not {spread.least_domains}"
         if not spread.key:
             return "spread.key", "must name the label whose values are the domains"
-    if not all(term.key for term in (*constraints.near, *constraints.apart)):
+    if not all(term.key for term in (*constraints.affinity, *constraints.anti_affinity)):
         return "near.key or apart.key", "must name the label whose values are the domains"
     return None

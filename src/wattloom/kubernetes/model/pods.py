@@ -59,11 +59,13 @@ def found_of(pod: Pod, world: World) -> Task:
     Nothing is unsupported here. Where its anti-affinity selects by a label that is not looked at, that condition is
     left out: it then keeps more pods away than it must, and never too few."""
     wishes = wishes_of(pod)
-    near_ports = ports(pod.spec.containers, pod.spec.init_containers)
-    apart = tuple(_without_own_labels(each) for each in _affinity_terms(pod, _anti_affinity(pod), world))
-    if len(apart) > MOST_RULES // 2:  # too many to be told apart: it keeps everybody away, in each kind of domain
-        apart = tuple(AffinityTerm(key, ()) for key in dict.fromkeys(each.key for each in apart))[: MOST_RULES // 2]
-    constraints = Constraints(ports=near_ports[: MOST_RULES // 2], apart=apart)
+    host_ports = ports(pod.spec.containers, pod.spec.init_containers)
+    anti_affinity = tuple(_without_own_labels(each) for each in _affinity_terms(pod, _anti_affinity(pod), world))
+    if len(anti_affinity) > MOST_RULES // 2:
+        # Too many to be told apart: it keeps everybody away, in each kind of domain.
+        keys = dict.fromkeys(each.key for each in anti_affinity)
+        anti_affinity = tuple(AffinityTerm(key, ()) for key in keys)[: MOST_RULES // 2]
+    constraints = Constraints(ports=host_ports[: MOST_RULES // 2], anti_affinity=anti_affinity)
     try:
         held = held_by(pod)
     except InputError:  # nobody has that much, and kube-scheduler's own count of it comes round to anything
@@ -147,8 +149,8 @@ def _constraints(pod: Pod, volumes: tuple[tuple[NodeTerm, ...], ...], world: Wor
         tolerations=tolerations(spec.tolerations) if spec.tolerations else (),
         ports=ports(spec.containers, spec.init_containers),
         spread=_spreads(pod) if spec.topology_spread_constraints else (),
-        near=_affinity_terms(pod, _affinity(pod), world),
-        apart=_affinity_terms(pod, _anti_affinity(pod), world),
+        affinity=_affinity_terms(pod, _affinity(pod), world),
+        anti_affinity=_affinity_terms(pod, _anti_affinity(pod), world),
     )
 
 
@@ -192,4 +194,4 @@ def _without_own_labels(each: AffinityTerm) -> AffinityTerm:
     if each.selector is None or not any(one.key in POD_OWN_LABELS for one in each.selector):
         return each
     kept = tuple(one for one in each.selector if one.key not in POD_OWN_LABELS)
-    return AffinityTerm(each.key, kept, each.spaces)
+    return AffinityTerm(each.key, kept, each.namespaces)

@@ -368,5 +368,5 @@ def _weight(task: Task) -> tuple[object, ...]:
         needs.memory,
         needs.resources,
         needs.task_labels,
-        needs.constraints.apart if needs.constraints is not None else (),
+        needs.constraints.anti_affinity if needs.constraints is not None else (),
     )

@@ -1,6 +1,6 @@
 """What the dispatcher wants of whoever knows about joules.
 
-Owns the protocol. The energy desk reads a real meter; the virtual desk models the draw of virtual nodes.
+Owns the protocol. Metered accounting reads a real meter; virtual accounting models the draw of virtual nodes.
 """
 
 from typing import Final, Protocol
@@ -18,7 +18,7 @@ COVERED: Final = 0.5
 """Of a stretch that was measured: a call that ran for less of it is not measured yet."""
 
 
-class Desk(Protocol):
+class Accounting(Protocol):
     """Joules for calls. Used by the dispatcher's thread alone."""
 
     due: float | None

@@ -1,4 +1,4 @@
-"""How an executor begins: its arguments and settings become nodes, a policy, a journal, keys and a desk.
+"""How an executor begins: its arguments and settings become nodes, a policy, a journal, keys and accounting.
 
 Owns what each of them means and what is refused. What is done with the parts is the executor's and the dispatcher's.
 """
@@ -20,12 +20,12 @@ from wattloom.journal.default_path import numbered_there, open_first_free, somet
 from wattloom.journal.journal import Journal, boot_id
 from wattloom.journal.keys import KeyStore, keys_path
 from wattloom.journal.retention import DAY_S, Retention
-from wattloom.local.accounting import Desk
+from wattloom.local.accounting import Accounting
 from wattloom.local.devices_here import devices_beside
 from wattloom.local.idempotency import Keys
-from wattloom.local.metered_accounting import EnergyDesk
+from wattloom.local.metered_accounting import MeteredAccounting
 from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
-from wattloom.local.virtual_desk import VirtualDesk
+from wattloom.local.virtual_accounting import VirtualAccounting
 from wattloom.machines.machine import Machine
 from wattloom.machines.profile import MachineProfile
 from wattloom.metering.choosing import choose_meter
@@ -145,12 +145,12 @@ def key_store(journal: Journal, named: str | Path, settings: Local) -> Keys:
     return Keys(store, journal.spool, lambda: [base] if named else numbered_there(base))
 
 
-def new_desk(meter: str | Meter, here: MachineProfile, nodes: list[LocalNode]) -> Desk | None:
+def new_accounting(meter: str | Meter, here: MachineProfile, nodes: list[LocalNode]) -> Accounting | None:
     if meter == "off":
         return None
     if nodes[0].virtual:
-        return VirtualDesk(nodes)
+        return VirtualAccounting(nodes)
     if isinstance(meter, str):
         meter = choose_meter(here, "" if meter == "auto" else meter)
     patient = PatientMeter(meter, HANGS_S, first_s=WAIT_S)  # one that hangs is not to stop every call
-    return EnergyDesk(Account(patient, here), nodes[0].name, devices_beside(meter, here))
+    return MeteredAccounting(Account(patient, here), nodes[0].name, devices_beside(meter, here))

@@ -15,7 +15,7 @@ from typing import Any, Final
 from wattloom.driving.snapshot import may_be_cut, snapshot
 from wattloom.journal.errors import JournalError
 from wattloom.local import errors
-from wattloom.local.accounting import Desk
+from wattloom.local.accounting import Accounting
 from wattloom.local.future import METERED_WITHIN_S, Reading, TaskFuture
 from wattloom.local.idempotency import Keys
 from wattloom.local.instructions import Instructions
@@ -53,7 +53,7 @@ class Dispatcher:
         keys: Keys,
         calls: OpenCalls,
         host: WorkerHost,
-        desk: Desk | None,
+        accounting: Accounting | None,
         began: float,
     ) -> None:
         """`new_engine`: with the number of placements that were made before it. `began`: by the monotonic clock, when
@@ -68,14 +68,14 @@ class Dispatcher:
         self._keys: Final = keys
         self._calls: Final = calls
         self._host: Final = host
-        self._desk: Final = desk
+        self._accounting: Final = accounting
         self._clock: Final = RunClock(began)
         self._instructions: Final = Instructions(
-            new_engine(0), journaled, host, calls, keys, desk, self._clock, self.cancel_later
+            new_engine(0), journaled, host, calls, keys, accounting, self._clock, self.cancel_later
         )
         self._driver: Final = self._instructions.driver
-        self._worker_events: Final = WorkerEvents(journaled, self._instructions, calls, keys, desk, self._clock)
-        self._readings: Final = MeterReadings(desk, journaled, self._instructions, host, self._clock)
+        self._worker_events: Final = WorkerEvents(journaled, self._instructions, calls, keys, accounting, self._clock)
+        self._readings: Final = MeterReadings(accounting, journaled, self._instructions, host, self._clock)
         machines = sorted({node.profile.name for node in host.nodes})
         self.submissions: Final = Submissions(journaled, self._instructions, calls, keys, self._clock, machines)
         host.begin(self._worker_events)

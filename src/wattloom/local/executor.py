@@ -111,12 +111,18 @@ class Executor(BaseExecutor):
             keys = build.key_store(self._journal, journal if journal is not None else settings.journal, settings)
             self._prefix: Final = f"{journaled.run}-"
             self._spool: Final = self._journal.spool
-            desk = build.new_desk(meter, here, self._nodes)
+            accounting = build.new_accounting(meter, here, self._nodes)
             upbringing = Upbringing(first, most_calls or 0, settings.idle_timeout_s)
             calls = OpenCalls(self._spool)
             host = WorkerPool(self._nodes, self._journal, journaled.run, upbringing, calls.after_commit)
             self._dispatcher: Final = Dispatcher(
-                lambda placed: Engine(new_policy(), lease, placed), journaled, keys, calls, host, desk, self._began
+                lambda placed: Engine(new_policy(), lease, placed),
+                journaled,
+                keys,
+                calls,
+                host,
+                accounting,
+                self._began,
             )
             self.recovered: Final[list[TaskFuture]] = self._recover()
             """Futures of calls that an earlier run of this journal had accepted and not ended."""

@@ -13,7 +13,7 @@ from wattloom.cluster.reasons import Reason
 from wattloom.driving.driver import Driver
 from wattloom.errors import EventRefused, WattloomError, clean
 from wattloom.local import errors
-from wattloom.local.accounting import Desk
+from wattloom.local.accounting import Accounting
 from wattloom.local.idempotency import Keys
 from wattloom.local.job import Job
 from wattloom.local.journaled_run import JournaledRun
@@ -51,7 +51,7 @@ class Instructions:
         host: WorkerHost,
         calls: OpenCalls,
         keys: Keys,
-        desk: Desk | None,
+        accounting: Accounting | None,
         clock: RunClock,
         cancel_later: Callable[[str], None],
     ) -> None:
@@ -62,7 +62,7 @@ class Instructions:
         self._calls: Final = calls
         self._jobs: Final = calls.jobs
         self._keys: Final = keys
-        self._desk: Final = desk
+        self._accounting: Final = accounting
         self._clock: Final = clock
         self._cancel_later: Final = cancel_later
         self._refusal: str = ""
@@ -183,8 +183,8 @@ class Instructions:
         self._note_mode(wake.node, "waking")
 
     def _note_mode(self, node: str, mode: str) -> None:
-        if self._desk is not None:
-            self._desk.node_mode(node, mode, self._clock.now)
+        if self._accounting is not None:
+            self._accounting.node_mode(node, mode, self._clock.now)
 
     @property
     def next_awake(self) -> float | None:

@@ -1,11 +1,11 @@
 """When the joules are read, and who is told: the engine, by events, and what is learned of functions.
 
-Owns the pace a policy wants beside the desk's own. How joules are shared out is the desk's. One thread alone.
+Owns the pace a policy wants beside the accounting's own. How joules are shared out is `accounting`'s. One thread alone.
 """
 
 from typing import Final
 
-from wattloom.local.accounting import Desk
+from wattloom.local.accounting import Accounting
 from wattloom.local.future import Reading
 from wattloom.local.instructions import Instructions
 from wattloom.local.journaled_run import JournaledRun
@@ -18,17 +18,17 @@ KEEP_LEARNED_S: Final = 10.0
 
 
 class MeterReadings:
-    """The desk's readings, if there is a desk."""
+    """The readings of the accounting, if there is any."""
 
     def __init__(
         self,
-        desk: Desk | None,
+        accounting: Accounting | None,
         journaled: JournaledRun,
         instructions: Instructions,
         host: WorkerHost,
         clock: RunClock,
     ) -> None:
-        self._desk: Final = desk
+        self._accounting: Final = accounting
         self._journaled: Final = journaled
         self._instructions: Final = instructions
         self._host: Final = host
@@ -40,19 +40,19 @@ class MeterReadings:
     @property
     def due(self) -> float | None:
         """When the next one is wanted; None: nothing runs."""
-        return None if self._desk is None else self._desk.due
+        return None if self._accounting is None else self._accounting.due
 
     def begin(self) -> None:
         """From now on joules are counted."""
-        if self._desk is not None:
-            self._desk.begin(self._clock.look())  # of the reading, not of the executor's first moment
+        if self._accounting is not None:
+            self._accounting.begin(self._clock.look())  # of the reading, not of the executor's first moment
 
     def ask(self, reading: Reading) -> None:
         """Somebody waits for it."""
-        if self._desk is None:
+        if self._accounting is None:
             reading.done.set()
         else:
-            self._desk.ask(reading)
+            self._accounting.ask(reading)
 
     def pass_time(self, now: float) -> None:
         due = self.due
@@ -70,29 +70,30 @@ class MeterReadings:
         self._journaled.keep_learned()
 
     def close(self) -> None:
-        if self._desk is not None:
-            self._desk.close()
+        if self._accounting is not None:
+            self._accounting.close()
 
     def read(self, now: float) -> bool:
         """Whether the meter said something: what ended before has its joules then."""
-        desk = self._desk
-        if desk is None:
+        accounting = self._accounting
+        if accounting is None:
             return False
         interval = self._instructions.driver.engine.policy.reading_interval_s
         wanted = interval is not None and now >= self._reading_at
-        told = self._tell(desk, now, wanted)
+        told = self._tell(accounting, now, wanted)
         if wanted and interval is not None:
             self._reading_at = now + interval
-        if interval is not None and desk.due is not None:  # the policy waits for it, though nothing may have changed
-            desk.due = min(desk.due, max(self._reading_at, now + USUAL_S))
+        if interval is not None and accounting.due is not None:
+            # The policy waits for it, though nothing may have changed.
+            accounting.due = min(accounting.due, max(self._reading_at, now + USUAL_S))
         if now >= self._keep_learned_at:
             self._journaled.keep_learned()
             self._keep_learned_at = now + KEEP_LEARNED_S
         return told
 
-    def _tell(self, desk: Desk, now: float, wanted: bool) -> bool:
+    def _tell(self, accounting: Accounting, now: float, wanted: bool) -> bool:
         told = False
-        for event, used, draws in desk.read(now, self._host.busy()):
+        for event, used, draws in accounting.read(now, self._host.busy()):
             if event.seconds > 0.0:
                 told = True
                 self._instructions.tell(event)

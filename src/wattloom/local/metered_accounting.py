@@ -38,7 +38,7 @@ SILENT_S: Final = 2.0
 LOG: Final = logging.getLogger("wattloom")
 
 
-class EnergyDesk:
+class MeteredAccounting:
     """One account, with or without devices beside it, and everybody who wants to hear of it."""
 
     def __init__(self, account: Account, node: str, devices: "DevicesBeside | None" = None) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures._base import RUNNING
 from typing import Any, Final
 
 from wattloom.local import errors, frames
-from wattloom.local.accounting import Desk
+from wattloom.local.accounting import Accounting
 from wattloom.local.frames import EndFrame
 from wattloom.local.idempotency import Keys
 from wattloom.local.instructions import Instructions
@@ -33,7 +33,7 @@ class WorkerEvents:
         instructions: Instructions,
         calls: OpenCalls,
         keys: Keys,
-        desk: Desk | None,
+        accounting: Accounting | None,
         clock: RunClock,
     ) -> None:
         self._journal: Final = journaled.journal
@@ -41,7 +41,7 @@ class WorkerEvents:
         self._instructions: Final = instructions
         self._calls: Final = calls
         self._keys: Final = keys
-        self._desk: Final = desk
+        self._accounting: Final = accounting
         self._clock: Final = clock
         self._unwanted: list[str] = []
         """Tasks that were cancelled when they were about to be sent."""
@@ -51,16 +51,16 @@ class WorkerEvents:
     # -- workers -------------------------------------------------------------------------------------------------------
 
     def worker_started(self, worker: HostWorker) -> None:
-        if self._desk is not None:
-            self._desk.worker_started(worker)
+        if self._accounting is not None:
+            self._accounting.worker_started(worker)
 
     def worker_busy(self, worker: HostWorker) -> None:
-        if self._desk is not None:
-            self._desk.busy(worker, self._clock.now)
+        if self._accounting is not None:
+            self._accounting.busy(worker, self._clock.now)
 
     def worker_gone(self, worker: HostWorker) -> None:
-        if self._desk is not None:
-            self._desk.worker_gone(worker, self._clock.now)
+        if self._accounting is not None:
+            self._accounting.worker_gone(worker, self._clock.now)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -85,8 +85,8 @@ class WorkerEvents:
 
     def ended(self, worker: HostWorker, job: Job, end: EndFrame) -> None:
         now, finished = self._clock.now, end.status == frames.VALUE
-        if self._desk is not None:
-            self._desk.ended(worker, job, end, now, finished)
+        if self._accounting is not None:
+            self._accounting.ended(worker, job, end, now, finished)
         if end.output:
             self._journal.keep_output(job.task.id, end.output)
         if finished:

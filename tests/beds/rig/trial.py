@@ -20,7 +20,7 @@ from wattloom.attribution.usage import Totals
 from wattloom.energy.measured import Energy
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
-from wattloom.local.metered_accounting import EnergyDesk
+from wattloom.local.metered_accounting import MeteredAccounting
 
 QUIET_S: Final = 1.5
 """Before the first call: executors are seldom busy from their first moment on."""
@@ -95,9 +95,9 @@ def run(plan: Plan, conditions: Conditions) -> Trial:
             futures = _make(executor, plan)
             calls = [future.result() for future in futures]
             said = [(call, future.energy, _packing(call, future)) for call, future in zip(calls, futures, strict=True)]
-            desk = executor._dispatcher._desk
-            assert isinstance(desk, EnergyDesk)
-        totals, truth = desk.account.totals, rig.stop()
+            accounting = executor._dispatcher._accounting
+            assert isinstance(accounting, MeteredAccounting)
+        totals, truth = accounting.account.totals, rig.stop()
     told = [
         Told(call, truth.joules(call, packing_s), energy.joules, energy.spread)
         for call, energy, packing_s in said

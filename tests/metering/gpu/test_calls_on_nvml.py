@@ -20,7 +20,7 @@ from wattloom.energy.measured import Energy
 from wattloom.history.log import Log
 from wattloom.local import devices_here
 from wattloom.local.future import TaskFuture
-from wattloom.local.metered_accounting import EnergyDesk
+from wattloom.local.metered_accounting import MeteredAccounting
 from wattloom.machines.this_machine import this_machine
 from wattloom.metering.protocol import Quantity
 from wattloom.scheduling import events as ev
@@ -202,9 +202,9 @@ def test_two_workers_on_one_gpu_share_it(card: Card, tmp_path: Path) -> None:
         futures = [executor.submit(time.sleep, 1.0) for _ in range(2)]
         found = [joules(future) for future in futures]
         card.rest()
-        desk = executor._dispatcher._desk
-        assert isinstance(desk, EnergyDesk)
-        assert desk._apart == pids
+        accounting = executor._dispatcher._accounting
+        assert isinstance(accounting, MeteredAccounting)
+        assert accounting._apart == pids
     for each in found:
         assert each == pytest.approx((BUSY_W - IDLE_W) / 2.0, rel=0.3)
 

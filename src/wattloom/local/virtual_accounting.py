@@ -1,7 +1,7 @@
 """Joules on virtual nodes: what each would draw, by its profile, with the calls that run on it.
 
 Owns the integral over time of each node's curve and its split over the calls. There is no meter: a virtual node's
-figure is modelled, from the true times of real calls. Used in place of the energy desk.
+figure is modelled, from the true times of real calls. Used in place of metered accounting.
 """
 
 from typing import Final
@@ -128,7 +128,7 @@ class VirtualMeter:
         return draws
 
 
-class VirtualDesk:
+class VirtualAccounting:
     """The meters of all virtual nodes."""
 
     def __init__(self, nodes: list[LocalNode]) -> None:

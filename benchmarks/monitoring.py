@@ -4,7 +4,7 @@ So many processes are started, half of which sleep and half of which wake up sev
 Then rounds go in turn over the contenders, and the CPU time of one look is taken: the census alone (who used CPU time,
 in which container), the whole look (with meter, account and snapshot), and psutil asked for the CPU times and names of
 all processes, which is less than either. The median counts. Beside that: how long a scrape takes, and how soon after
-its start a busy process is in the snapshot of a watcher that looks once a second.
+its start a busy process is in the snapshot of a sampler that looks once a second.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from reporting import Goal, finish
 
 from wattloom.machines.this_machine import this_machine
 from wattloom.metering.estimate import for_machine
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.census import Census
 from wattloom.monitoring.exposition import registry_of, text_of
-from wattloom.monitoring.sampler import Watcher
+from wattloom.monitoring.sampler import Sampler
 from wattloom.monitoring.top_processes import Detail, Prominence
 
 COUNTS = (100, 1_000, 4_000)
@@ -71,7 +71,7 @@ def cost(look: Callable[[], object]) -> tuple[float, float]:
 
 
 def contenders() -> dict[str, Callable[[], object]]:
-    census, watched = Census(), watch()
+    census, watched = Census(), accountant()
     found: dict[str, Callable[[], object]] = {
         "census": census.look,
         "whole look": lambda: watched.look(time.monotonic()),
@@ -84,9 +84,9 @@ def contenders() -> dict[str, Callable[[], object]]:
     return found | {"psutil": lambda: [each.info for each in psutil.process_iter(["pid", "name", "cpu_times"])]}
 
 
-def watch() -> Watch:
+def accountant() -> Accountant:
     here = this_machine()
-    return Watch(Census(), for_machine(here), here)
+    return Accountant(Census(), for_machine(here), here)
 
 
 def rows(count: int, rounds: int) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def row(count: int, name: str, taken: list[tuple[float, float]], scrape: float, 
 
 def scrape_ms() -> float:
     """Text of the metrics, with a series for each of a hundred processes."""
-    watched, prominence = watch(), Prominence(Detail(100, 0.0))
+    watched, prominence = accountant(), Prominence(Detail(100, 0.0))
     watched.look(time.monotonic())
     time.sleep(1.0)
     shown = watched.look(time.monotonic())
@@ -132,8 +132,8 @@ def scrape_ms() -> float:
 
 def seen_after_s() -> float:
     """From the start of a busy process to the first picture with its watts, at one look a second."""
-    watcher = Watcher(watch(), 1.0)
-    watcher.start()
+    sampler = Sampler(accountant(), 1.0)
+    sampler.start()
     time.sleep(1.5)
     began, child = time.monotonic(), os.fork()
     if not child:
@@ -142,14 +142,14 @@ def seen_after_s() -> float:
         os._exit(0)
     try:
         while time.monotonic() < began + 20.0:
-            if any(each.pid == child and each.watts > 0.0 for each in watcher.latest.processes):
+            if any(each.pid == child and each.watts > 0.0 for each in sampler.latest.processes):
                 return time.monotonic() - began
             time.sleep(0.005)
         return float("inf")
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        watcher.stop()
+        sampler.stop()
 
 
 def goals(found: list[dict[str, Any]]) -> list[Goal]:

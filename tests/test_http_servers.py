@@ -28,7 +28,7 @@ from tests.monitoring.scripted import ScriptedCensus
 from wattloom.kubernetes.client import event_loop
 from wattloom.kubernetes.extender import http as extender_http
 from wattloom.monitoring import exporter
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.serving.access import Access
 from wattloom.serving.address import Address
 from wattloom.serving.pages import TEXT, Answered, Asked, Gate, Receive, Scope, Send, reply
@@ -112,11 +112,13 @@ def few(patience_s: float) -> Limits:
 @contextmanager
 def the_exporter(patch: pytest.MonkeyPatch, patience_s: float, parser: str = "h11") -> Iterator[Served]:
     patch.setattr(exporter, "PAGE", LONG)
-    watch = Watch(ScriptedCensus(), Scripted(), machine(provenance="measured"), node="n1", policy="node", own_pid=99)
-    watch.look(time.monotonic())
+    accountant = Accountant(
+        ScriptedCensus(), Scripted(), machine(provenance="measured"), node="n1", policy="node", own_pid=99
+    )
+    accountant.look(time.monotonic())
     access = Access(TOKEN)
     options: dict[str, Any] = {"access": access, "interval_s": 60, "limits": few(patience_s), "parser": parser}
-    with exporter.Exporter(watch, Address("127.0.0.1", 0), **options) as serving:
+    with exporter.Exporter(accountant, Address("127.0.0.1", 0), **options) as serving:
         yield Served(serving.address.port, PROBE, f"GET / HTTP/1.1\r\n{AUTHORIZATION}\r\n\r\n".encode(), 24)
 
 

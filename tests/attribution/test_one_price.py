@@ -20,7 +20,7 @@ from wattloom.attribution.account import Account
 from wattloom.energy.forecast import Provenance
 from wattloom.energy.measured import Energy
 from wattloom.machines.profile import MachineProfile
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.measurement import Stretch
 
 IDLE_W, CORE_W, OURS, OTHERS = 10.0, 15.0, 1.6, 0.8
@@ -77,15 +77,15 @@ def by_exporter(
     census = ScriptedCensus()
     for pid in (WORKER, neighbour or WORKER):
         census.start(pid)
-    watch, before = Watch(census, meter, profile, own_pid=OWN_PID), 0.0
-    watch.look(0.0)
+    accountant, before = Accountant(census, meter, profile, own_pid=OWN_PID), 0.0
+    accountant.look(0.0)
     for number, second in enumerate(told):
         meter.joules += second.joules
         census.run(WORKER, second.ours_s)
         census.busy_s += 0.0 if neighbour else second.others_s
         if neighbour:
             census.run(neighbour, second.others_s)
-        shown = watch.look(number + 1.0)
+        shown = accountant.look(number + 1.0)
         joules = sum(each.active_j for each in shown.processes if each.pid == WORKER)
         yield joules - before
         before = joules

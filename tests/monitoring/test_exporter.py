@@ -23,7 +23,7 @@ from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
 from wattloom.errors import InputError, MissingExtra
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.exporter import LIMITS, Exporter
 from wattloom.monitoring.top_processes import Detail
@@ -41,21 +41,21 @@ class Machine:
 
     def __init__(self, policy: Any = "node") -> None:
         self.census, self.meter = ScriptedCensus(), Scripted()
-        self.watch = Watch(
+        self.accountant = Accountant(
             self.census, self.meter, machine(provenance="measured"), node="n1", policy=policy, own_pid=99
         )
         self.census.start(1, Place("/system.slice/ssh.service", unit="ssh.service"))
         self.census.start(2, Place(f"/docker/{ID}", ID, "docker"))
         self.census.start(3, Place("/machine/guest", vm="guest", unit="x.scope"))
         self.now = time.monotonic()
-        self.watch.look(self.now)
+        self.accountant.look(self.now)
 
     def second(self, joules: float, *ran: float) -> None:
         self.now += 1.0
         self.meter.joules += joules
         for pid, seconds in enumerate(ran, start=1):
             self.census.run(pid, seconds)
-        self.watch.look(self.now)
+        self.accountant.look(self.now)
 
 
 def fetch(exporter: Exporter, path: str = "/metrics", token: str = "", accept: str = "") -> tuple[int, str]:
@@ -90,7 +90,7 @@ def here() -> Machine:
 
 def test_the_parts_add_up_to_the_node(here: Machine) -> None:
     here.second(40.0, 0.5, 0.25, 0.125)
-    with Exporter(here.watch, HERE, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter:
         text = fetch(exporter)[1]
     parts = ("container", "unit", "vm", "idle", "overhead", "unattributed")
     whole = sum(total(text, f"wattloom_{part}_energy_joules_total") for part in parts)
@@ -102,33 +102,33 @@ def test_the_parts_add_up_to_the_node(here: Machine) -> None:
 def test_shared_joules_have_a_series_of_their_own() -> None:
     here = Machine("pro-rata")
     here.second(40.0, 0.5, 0.5)
-    with Exporter(here.watch, HERE, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter:
         found = values(fetch(exporter)[1], "wattloom_unit_energy_joules_total")
     assert found == {("n1", "active", "ssh.service"): 15.0, ("n1", "shared", "ssh.service"): 5.0}
 
 
 def test_single_processes_are_not_shown_unless_asked_for(here: Machine) -> None:
     here.second(40.0, 0.5, 0.25)
-    with Exporter(here.watch, HERE, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter:
         assert "wattloom_process_energy" not in fetch(exporter)[1]
 
 
 def test_so_many_processes_as_asked_for_have_series_and_the_rest_is_one(here: Machine) -> None:
-    exporter = Exporter(here.watch, HERE, interval_s=60, detail=Detail(2, 0.1))
+    exporter = Exporter(here.accountant, HERE, interval_s=60, detail=Detail(2, 0.1))
     for pid in range(4, 50):
         here.census.start(pid)
     with exporter:
         before = 0.0
         for turn in range(5):
             here.second(90.0, 0.5, 0.3, *([0.02] * 40))
-            exporter._take(here.watch.look(here.now))
+            exporter._take(here.accountant.look(here.now))
             found = values(fetch(exporter)[1], "wattloom_process_energy_joules_total")
             assert len(found) == 3
             other = next(value for labels, value in found.items() if "other" in labels)
             assert other >= before, turn
             before = other
     assert {labels[-1] for labels in found} == {"1", "2", ""}
-    entities = here.watch.look(here.now).totals.entities_j
+    entities = here.accountant.look(here.now).totals.entities_j
     assert sum(found.values()) == pytest.approx(entities)
 
 
@@ -136,7 +136,7 @@ def test_a_silent_meter_is_said_to_be_silent_and_counts_stay(here: Machine) -> N
     here.second(40.0, 0.5)
     here.meter.problem = "unplugged"
     here.second(0.0, 0.5)
-    with Exporter(here.watch, HERE, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter:
         status, text = fetch(exporter)
         health = fetch(exporter, "/healthz")
     assert (status, health) == (200, (200, "ok\n"))
@@ -146,19 +146,19 @@ def test_a_silent_meter_is_said_to_be_silent_and_counts_stay(here: Machine) -> N
 
 
 def test_openmetrics_is_spoken_to_those_who_ask_for_it(here: Machine) -> None:
-    with Exporter(here.watch, HERE, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter:
         text = fetch(exporter, accept="application/openmetrics-text; version=1.0.0")[1]
     assert text.endswith("# EOF\n")
 
 
 def test_pages_that_are_not_there_are_not_found(here: Machine) -> None:
-    with Exporter(here.watch, HERE, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter:
         assert fetch(exporter, "/nothing")[0] == 404
         assert "metrics" in fetch(exporter, "/")[1]
 
 
 def test_looking_that_has_ended_is_not_well(here: Machine) -> None:
-    exporter = Exporter(here.watch, HERE, access=Access(TOKEN), interval_s=0.05)
+    exporter = Exporter(here.accountant, HERE, access=Access(TOKEN), interval_s=0.05)
     here.census.look = None  # type: ignore[method-assign,assignment]
     before = threading.excepthook
     threading.excepthook = lambda _: None
@@ -175,7 +175,7 @@ def test_looking_that_has_ended_is_not_well(here: Machine) -> None:
 
 
 def test_an_exporter_that_was_never_started_can_be_stopped(here: Machine) -> None:
-    exporter = Exporter(here.watch, HERE, interval_s=60)
+    exporter = Exporter(here.accountant, HERE, interval_s=60)
     exporter.stop()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((exporter.address.host, exporter.address.port), timeout=5)
@@ -208,7 +208,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 
 def test_a_token_is_asked_for_and_a_wrong_one_is_refused(here: Machine) -> None:
-    with Exporter(here.watch, HERE, access=Access(TOKEN), interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, access=Access(TOKEN), interval_s=60) as exporter:
         assert fetch(exporter)[0] == 401
         assert fetch(exporter, token=TOKEN + "x")[0] == 401
         assert fetch(exporter, token=TOKEN)[0] == 200
@@ -223,7 +223,7 @@ def test_tls_is_spoken_with_a_certificate_and_one_who_does_not_hurts_nobody(here
     if made.returncode:
         pytest.skip("NOT TESTED: TLS. The program openssl is missing (Debian: apt-get install openssl).")
     access = Access(TOKEN, tmp_path / "c.pem", pem)
-    with Exporter(here.watch, HERE, access=access, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, access=access, interval_s=60) as exporter:
         with pytest.raises(OSError, match=r".*"):
             urllib.request.urlopen(f"http://{exporter.address}/healthz", timeout=5)
         trusting = ssl.create_default_context(cafile=str(tmp_path / "c.pem"))
@@ -234,12 +234,12 @@ def test_tls_is_spoken_with_a_certificate_and_one_who_does_not_hurts_nobody(here
 def test_a_certificate_that_is_none_is_refused_in_words(here: Machine, tmp_path: Path) -> None:
     (tmp_path / "x.pem").write_text("nothing")
     with pytest.raises(InputError, match="cannot be used"):
-        Exporter(here.watch, HERE, access=Access(TOKEN, tmp_path / "x.pem"))
+        Exporter(here.accountant, HERE, access=Access(TOKEN, tmp_path / "x.pem"))
 
 
 def test_an_address_in_use_is_refused_in_words(here: Machine) -> None:
-    with Exporter(here.watch, HERE, interval_s=60) as exporter, pytest.raises(InputError, match="is taken"):
-        Exporter(Machine().watch, exporter.address)
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter, pytest.raises(InputError, match="is taken"):
+        Exporter(Machine().accountant, exporter.address)
 
 
 def is_open(caller: socket.socket) -> bool:
@@ -253,7 +253,7 @@ def is_open(caller: socket.socket) -> bool:
 
 
 def test_callers_that_say_nothing_do_not_pile_up(here: Machine) -> None:
-    with Exporter(here.watch, HERE, interval_s=60) as exporter:
+    with Exporter(here.accountant, HERE, interval_s=60) as exporter:
         address = (exporter.address.host, exporter.address.port)
         threads = threading.active_count()
         silent = [socket.create_connection(address) for _ in range(LIMITS.callers + 10)]
@@ -274,7 +274,7 @@ def test_callers_that_say_nothing_do_not_pile_up(here: Machine) -> None:
 
 def test_the_other_kind_of_loopback_works_too(here: Machine) -> None:
     try:
-        exporter = Exporter(here.watch, parse_address("[::1]:0"), interval_s=60)
+        exporter = Exporter(here.accountant, parse_address("[::1]:0"), interval_s=60)
     except InputError as problem:
         pytest.skip(f"NOT TESTED: IPv6. This machine has none: {problem}")
     with exporter:
@@ -472,11 +472,11 @@ def test_a_protocol_that_is_not_spoken_is_refused_in_words() -> None:
 def test_a_scrape_of_a_thousand_processes_is_quick(here: Machine) -> None:
     for pid in range(100, 1100):
         here.census.start(pid, Place(f"/docker/{pid:064x}", f"{pid:064x}", "docker"))
-    exporter = Exporter(here.watch, HERE, interval_s=60, detail=Detail(100, 0.0))
+    exporter = Exporter(here.accountant, HERE, interval_s=60, detail=Detail(100, 0.0))
     for pid in range(100, 1100):
         here.census.run(pid, 0.001)
     here.second(100.0)
-    exporter._take(here.watch.look(here.now))
+    exporter._take(here.accountant.look(here.now))
     best = 1.0
     for _ in range(5):
         began = time.thread_time()

@@ -23,19 +23,19 @@ from pathlib import Path
 from wattloom.metering.host_share import HostShare
 from wattloom.machines.this_machine import this_machine
 from wattloom.monitoring.census import Census
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 
 meter = HostShare(Path("{SHARE}"))
-watch = Watch(Census(), meter, this_machine())
+accountant = Accountant(Census(), meter, this_machine())
 print(json.dumps({{"available": meter.available()}}))
-watch.look(time.monotonic())
+accountant.look(time.monotonic())
 time.sleep(1.0)
-watch.look(time.monotonic())
+accountant.look(time.monotonic())
 burning = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
 began, first = time.monotonic(), None
 while time.monotonic() < began + 6.0:
     time.sleep(0.2)
-    seen = watch.look(time.monotonic())
+    seen = accountant.look(time.monotonic())
     mine = [each for each in seen.processes if each.pid == burning.pid and each.watts > 0.0]
     first = time.monotonic() - began if mine and first is None else first
 burning.kill()

@@ -12,8 +12,8 @@ from wattloom.energy.forecast import Unknown
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Sample
 from wattloom.metering.readings import MOST_WAITING_S
-from wattloom.monitoring.accountant import Watch
-from wattloom.monitoring.sampler import Watcher
+from wattloom.monitoring.accountant import Accountant
+from wattloom.monitoring.sampler import Sampler
 from wattloom.monitoring.snapshot import Snapshot
 
 
@@ -22,16 +22,16 @@ class Run:
 
     def __init__(self) -> None:
         self.census, self.meter = ScriptedCensus(), Scripted()
-        self.watch = Watch(self.census, self.meter, machine(provenance="measured"), own_pid=99)
+        self.accountant = Accountant(self.census, self.meter, machine(provenance="measured"), own_pid=99)
         self.census.start(1)
         self.now, self.asleep = 100.0, 0.0
-        self.shown = self.watch.look(self.now)
+        self.shown = self.accountant.look(self.now)
 
     def second(self, *, counts: bool = True, seconds: float = 1.0) -> Snapshot:
         self.now += seconds
         self.census.run(1, seconds)
         self.meter.joules += 30.0 * seconds if counts else 0.0
-        self.shown = self.watch.look(self.now, self.asleep)
+        self.shown = self.accountant.look(self.now, self.asleep)
         return self.shown
 
 
@@ -86,7 +86,7 @@ def test_a_meter_that_never_comes_back_is_given_up_and_memory_stays_small(run: R
     for _ in range(int(MOST_WAITING_S) + 20):
         run.second(counts=False)
     assert run.shown.totals.unknown_s >= MOST_WAITING_S
-    assert len(run.watch._pending._looks) <= 60
+    assert len(run.accountant._pending._looks) <= 60
     run.meter.problem, run.meter.joules = "", 9e9
     shown = run.second()
     assert shown.totals.meter_j == 30.0
@@ -123,16 +123,16 @@ def test_a_slow_source_is_matched_with_who_ran_until_its_own_time(run: Run) -> N
             return Sample(now - 0.5, self.joules, 0.0)
 
     census, meter = ScriptedCensus(), Slow()
-    watch = Watch(census, meter, machine(provenance="measured"), own_pid=99)
+    accountant = Accountant(census, meter, machine(provenance="measured"), own_pid=99)
     census.start(1)
     census.start(2)
-    watch.look(0.0)
+    accountant.look(0.0)
     census.run(1, 1.0)
     meter.joules = 30.0
-    watch.look(1.0)
+    accountant.look(1.0)
     census.run(2, 1.0)
     meter.joules = 60.0
-    shown = watch.look(2.0)
+    shown = accountant.look(2.0)
     halves = {entity.name: entity.cpu_s for entity in shown.processes}
     assert halves == {"p1": pytest.approx(1.0), "p2": pytest.approx(0.5)}
 
@@ -187,21 +187,21 @@ def test_a_meter_that_hangs_does_not_hang_the_look() -> None:
 def test_while_a_meter_hangs_the_pictures_go_on_and_afterwards_nothing_is_lost() -> None:
     census, meter = ScriptedCensus(), Hanging()
     census.start(1)
-    watcher = Watcher(Watch(census, PatientMeter(meter, 0.02), machine(provenance="measured"), own_pid=99), 0.05)
-    watcher.start()
+    sampler = Sampler(Accountant(census, PatientMeter(meter, 0.02), machine(provenance="measured"), own_pid=99), 0.05)
+    sampler.start()
     try:
         meter.go.clear()
-        wait_until(lambda: watcher.latest.problem != "")
-        before = watcher.latest.time
-        wait_until(lambda: watcher.latest.time > before + 0.2)
+        wait_until(lambda: sampler.latest.problem != "")
+        before = sampler.latest.time
+        wait_until(lambda: sampler.latest.time > before + 0.2)
         meter.joules = 50.0
         meter.go.set()
-        wait_until(lambda: watcher.latest.totals.meter_j == 50.0)
-        assert watcher.latest.totals.unknown_s == 0.0
+        wait_until(lambda: sampler.latest.totals.meter_j == 50.0)
+        assert sampler.latest.totals.unknown_s == 0.0
     finally:
         meter.go.set()
-        watcher.stop()
-    assert watcher.failure is None
+        sampler.stop()
+    assert sampler.failure is None
 
 
 def wait_until(true: object) -> None:
@@ -223,8 +223,8 @@ def test_a_dear_look_makes_the_next_one_come_later() -> None:
             return super().look()
 
     census = Dear()
-    watcher = Watcher(Watch(census, Scripted(), machine(provenance="measured"), own_pid=99), 0.01)
-    watcher.start()
+    sampler = Sampler(Accountant(census, Scripted(), machine(provenance="measured"), own_pid=99), 0.01)
+    sampler.start()
     time.sleep(1.0)
-    watcher.stop()
+    sampler.stop()
     assert census.looks <= 4  # at most 2% of a core: one of 20 ms a second, and the first two

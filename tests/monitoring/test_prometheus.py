@@ -19,7 +19,7 @@ from tests.metering.scripted import Scripted
 from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.exporter import Exporter
 from wattloom.monitoring.metrics import METRICS
@@ -57,7 +57,7 @@ class Busy(ScriptedCensus):
         return super().look()
 
 
-def busy_watch() -> Watch:
+def busy_accountant() -> Accountant:
     meter, looks = Scripted(), [0]
 
     def devices(now: float) -> tuple[DeviceUse, ...]:
@@ -69,7 +69,7 @@ def busy_watch() -> Watch:
     def tasks(now: float) -> tuple[TaskUse, ...]:
         return (TaskUse("resize", "n1", "cpu", 3.0 * looks[0], 2 * looks[0], 1.0, "measured"),)
 
-    return Watch(
+    return Accountant(
         Busy(meter),
         meter,
         machine(provenance="measured"),
@@ -83,8 +83,8 @@ def busy_watch() -> Watch:
 
 @pytest.fixture(scope="module")
 def exporter() -> Iterator[Exporter]:
-    watch = busy_watch()
-    with Exporter(watch, Address("127.0.0.1", 0), access=Access(TOKEN), detail=Detail(3), interval_s=0.2) as made:
+    accountant = busy_accountant()
+    with Exporter(accountant, Address("127.0.0.1", 0), access=Access(TOKEN), detail=Detail(3), interval_s=0.2) as made:
         until = time.monotonic() + 20.0
         while not made.latest()[0].last.seconds and time.monotonic() < until:
             time.sleep(0.05)  # watts are shown from the second look on

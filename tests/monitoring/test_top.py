@@ -16,7 +16,7 @@ from tests.metering.trees import machine
 from tests.monitoring.scripted import ScriptedCensus
 
 from wattloom.cli.top_view import BARS, History, as_object, joules_text, picture, rows_of
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.snapshot import DeviceUse, DeviceUser, Snapshot, TaskUse
 
@@ -29,7 +29,7 @@ def shown() -> Snapshot:
     users = (DeviceUser(ID, "", "", 3.0),)
     device = DeviceUse("GPU-1", 0, "[A100]", "nvidia", 6.0, 2.0, 1.0, users, 60.0, 0.5, None, None, "modelled")
     task = TaskUse("resize[1]", "n", "cpu", 5.0, 10, 1.0, "measured", 2.5)
-    watch = Watch(
+    accountant = Accountant(
         census,
         meter,
         machine(provenance="measured"),
@@ -41,13 +41,13 @@ def shown() -> Snapshot:
     census.start(1, Place(f"/docker/{ID}", ID, "docker")).command = "/usr/bin/python3 work.py [odd]"
     census.start(2, Place("/system.slice/ssh.service", unit="ssh.service")).command = "sshd: somebody"
     census.start(3)
-    watch.look(0.0)
+    accountant.look(0.0)
     census.run(1, 0.25)
     census.run(2, 0.5)
     census.came_and_went(Place(), 0.125, "make")
     census.busy_s += 0.125
     meter.joules = 30.0
-    return watch.look(1.0)
+    return accountant.look(1.0)
 
 
 def printed(shown: Snapshot, width: int, by: str = "process") -> str:

@@ -84,7 +84,7 @@ def exporter(
 
     from wattloom.attribution.idle_policy import IdlePolicy
     from wattloom.monitoring.exporter import Exporter
-    from wattloom.monitoring.sampler import watch_here
+    from wattloom.monitoring.sampler import accountant_here
     from wattloom.monitoring.top_processes import Detail
     from wattloom.serving.access import Access, read_token
     from wattloom.serving.address import parse_address
@@ -95,9 +95,9 @@ def exporter(
     address = parse_address(listen)
     token = read_token(token_file) if token_file is not None else os.environ.get("WATTLOOM_EXPORTER_TOKEN", "").strip()
     policy: IdlePolicy = msgspec.convert(idle, IdlePolicy)
-    watch = watch_here(meter, policy=policy, node=node, journals=journals)
+    accountant = accountant_here(meter, policy=policy, node=node, journals=journals)
     made = Exporter(
-        watch,
+        accountant,
         address,
         access=Access(token, certificate, key),
         insecure=insecure,

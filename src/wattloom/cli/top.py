@@ -10,7 +10,7 @@ from wattloom.cli.printing import say_json
 
 if TYPE_CHECKING:
     from wattloom.cli.top_view import Sort
-    from wattloom.monitoring.accountant import Watch
+    from wattloom.monitoring.accountant import Accountant
     from wattloom.monitoring.snapshot import Kind
 
 BY: Final = ("process", "container", "pod", "vm", "unit")
@@ -56,22 +56,22 @@ def top(
 
     from wattloom.attribution.idle_policy import IdlePolicy
     from wattloom.cli.top_view import Sort
-    from wattloom.monitoring.sampler import watch_here
+    from wattloom.monitoring.sampler import accountant_here
     from wattloom.monitoring.snapshot import Kind
 
     policy: IdlePolicy = msgspec.convert(idle, IdlePolicy)
-    watch = watch_here(meter, policy=policy)
+    accountant = accountant_here(meter, policy=policy)
     listed: Kind = msgspec.convert(by, Kind)
     order: Sort = msgspec.convert(sort, Sort)
     live = sys.stdout.isatty() and not (once or as_json)
     if live:
-        _live(watch, listed, order, limit, interval)
+        _live(accountant, listed, order, limit, interval)
     else:
-        _lines(watch, listed, order, limit, interval, once=once, as_json=as_json)
+        _lines(accountant, listed, order, limit, interval, once=once, as_json=as_json)
 
 
 def _lines(
-    watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval: float, *, once: bool, as_json: bool
+    accountant: "Accountant", by: "Kind", sort: "Sort", limit: int | None, interval: float, *, once: bool, as_json: bool
 ) -> None:
     """One table or one line of JSON at each look."""
     from time import monotonic, sleep, time
@@ -83,10 +83,10 @@ def _lines(
     from wattloom.metering.count import seconds_asleep
 
     history, out = History(), console()
-    watch.look(monotonic(), seconds_asleep())
+    accountant.look(monotonic(), seconds_asleep())
     while True:
         sleep(interval)
-        shown = watch.look(monotonic(), seconds_asleep())
+        shown = accountant.look(monotonic(), seconds_asleep())
         history.add(shown)
         if as_json:
             line = msgspec.json.encode(as_object(shown, by, sort, limit, time()))
@@ -98,7 +98,7 @@ def _lines(
             return
 
 
-def _live(watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval: float) -> None:
+def _live(accountant: "Accountant", by: "Kind", sort: "Sort", limit: int | None, interval: float) -> None:
     """The whole screen, until q or Ctrl-C."""
     from time import monotonic
 
@@ -114,7 +114,7 @@ def _live(watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval:
     lists: dict[str, Kind] = {"p": "process", "c": "container", "o": "pod", "v": "vm", "u": "unit"}
     orders: dict[str, Sort] = {"w": "watts", "j": "joules", "t": "cpu"}
     history, out = History(), console()
-    shown = watch.look(monotonic(), seconds_asleep())
+    shown = accountant.look(monotonic(), seconds_asleep())
     with Keyboard() as keyboard, Live(console=out, screen=True, auto_refresh=False) as screen:
         due = monotonic() + interval
         while True:
@@ -127,6 +127,6 @@ def _live(watch: "Watch", by: "Kind", sort: "Sort", limit: int | None, interval:
                 return
             by, sort = lists.get(key, by), orders.get(key, sort)
             if monotonic() >= due:
-                shown = watch.look(monotonic(), seconds_asleep())
+                shown = accountant.look(monotonic(), seconds_asleep())
                 history.add(shown)
                 due = max(due + interval, monotonic() + interval / 2)

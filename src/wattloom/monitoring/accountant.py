@@ -55,7 +55,7 @@ class WhoRan(Protocol):
     def reserved(self, place: Place) -> float: ...
 
 
-class Watch:
+class Accountant:
     """Say `look` about once a second, with a clock that never goes back and stops while the machine sleeps."""
 
     def __init__(

@@ -8,9 +8,9 @@ import asyncio
 from time import monotonic
 from typing import Final
 
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.exposition import Presented
-from wattloom.monitoring.sampler import INTERVAL_S, Watcher
+from wattloom.monitoring.sampler import INTERVAL_S, Sampler
 from wattloom.monitoring.snapshot import Snapshot
 from wattloom.monitoring.top_processes import Detail, Prominence, Prominent
 from wattloom.serving.access import Access, check_access
@@ -30,7 +30,7 @@ class Exporter:
 
     def __init__(
         self,
-        watch: Watch,
+        accountant: Accountant,
         address: Address,
         *,
         access: Access | None = None,
@@ -50,21 +50,21 @@ class Exporter:
         self.address: Final = server.bind()
         """With the port that was found, where any would do."""
         self._serving: Final = ServerThread(server, "wattloom-exporter")
-        self._watcher: Final = Watcher(watch, interval_s, self._take)
-        self._latest = self._watcher.latest, self._prominence.update(self._watcher.latest)
+        self._sampler: Final = Sampler(accountant, interval_s, self._take)
+        self._latest = self._sampler.latest, self._prominence.update(self._sampler.latest)
         self.presented: Final = Presented(self.latest)
 
     def latest(self) -> tuple[Snapshot, Prominent]:
         return self._latest
 
     def start(self) -> None:
-        self._watcher.start()
+        self._sampler.start()
         self._serving.start()
 
     def stop(self) -> None:
         """No more answers; those under way are given."""
         self._serving.stop()
-        self._watcher.stop()
+        self._sampler.stop()
 
     def __enter__(self) -> "Exporter":
         self.start()
@@ -76,8 +76,8 @@ class Exporter:
     @property
     def failure(self) -> str:
         """Why this exporter is not well. Empty: it is."""
-        if self._watcher.failure is not None:
-            return f"looking has ended: {type(self._watcher.failure).__name__}: {self._watcher.failure}"
+        if self._sampler.failure is not None:
+            return f"looking has ended: {type(self._sampler.failure).__name__}: {self._sampler.failure}"
         late_s = monotonic() - self._latest[0].time
         return f"the last look was {late_s:.0f} s ago" if late_s > LATE * max(self._interval_s, 1.0) else ""
 

@@ -20,7 +20,7 @@ from wattloom.metering.count import seconds_asleep
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Meter
 from wattloom.monitoring.accelerators import Accelerators
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.census import Census
 from wattloom.monitoring.cpu_weights import best_weighing
 from wattloom.monitoring.journal_tail import JournalTail
@@ -32,16 +32,16 @@ MOST_OF_A_CORE: Final = 0.02
 """Watching takes no more than this; with very many processes it looks less often instead."""
 
 
-def watch_here(
+def accountant_here(
     meter: str | Meter = "auto", *, policy: IdlePolicy = "node", node: str = "", journals: Path | None = None
-) -> Watch:
+) -> Accountant:
     """Everything that is needed to look at this machine. Raises InputError if the named meter does not work here."""
     here = this_machine()
     chosen = choose_meter(here, "" if meter == "auto" else meter) if isinstance(meter, str) else meter
     if journals is not None and not journals.is_dir():
         raise InputError("journals", f"{journals} is no folder")
     census, beside = Census(), device_meters(here)
-    return Watch(
+    return Accountant(
         census,
         PatientMeter(chosen),
         here,
@@ -53,20 +53,20 @@ def watch_here(
     )
 
 
-class Watcher:
+class Sampler:
     """Looks again and again in a thread of its own; `latest` is always a whole picture."""
 
     def __init__(
-        self, watch: Watch, interval_s: float = INTERVAL_S, told: Callable[[Snapshot], None] | None = None
+        self, accountant: Accountant, interval_s: float = INTERVAL_S, told: Callable[[Snapshot], None] | None = None
     ) -> None:
-        self._watch: Final = watch
+        self._accountant: Final = accountant
         self._interval_s: Final = interval_s
         self._told: Final = told
         self._over: Final = Event()
         self._thread: Final = Thread(target=self._run, name="wattloom-watch", daemon=True)
         self.failure: BaseException | None = None
         """What ended the watching before it was told to."""
-        self.latest: Snapshot = watch.look(monotonic(), seconds_asleep())
+        self.latest: Snapshot = accountant.look(monotonic(), seconds_asleep())
 
     def start(self) -> None:
         self._thread.start()
@@ -85,7 +85,7 @@ class Watcher:
         try:
             while not self._over.wait(max(due - monotonic(), 0.0)):
                 began, cost = monotonic(), thread_time()
-                self.latest = self._watch.look(began, seconds_asleep())
+                self.latest = self._accountant.look(began, seconds_asleep())
                 if self._told is not None:
                     self._told(self.latest)
                 pause = max(self._interval_s, (thread_time() - cost) / MOST_OF_A_CORE)

@@ -17,7 +17,7 @@ from wattloom.metering.count import seconds_asleep
 from wattloom.metering.host_share import Shared
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import Meter
-from wattloom.monitoring.accountant import Watch
+from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.census import Census
 from wattloom.monitoring.snapshot import Snapshot
 from wattloom.monitoring.vm_shares import VmShares
@@ -39,12 +39,12 @@ def share_out_to_guests(
     like = Shared(
         "", uuid.uuid4().hex, 0, 0.0, every_s, provenance=used.provenance, of=of, error=used.model_error, idle=idle
     )
-    watch, shares = Watch(Census(), PatientMeter(used), here, policy=idle), VmShares(folder, like)
+    accountant, shares = Accountant(Census(), PatientMeter(used), here, policy=idle), VmShares(folder, like)
     over, unknown_s = stop or Event(), 0.0
     try:
         while True:
             began = time.monotonic()
-            seen = watch.look(began, seconds_asleep())
+            seen = accountant.look(began, seconds_asleep())
             if seen.totals.unknown_s > unknown_s:
                 unknown_s = seen.totals.unknown_s
                 shares.begin_anew(uuid.uuid4().hex)

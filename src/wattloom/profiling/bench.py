@@ -16,9 +16,9 @@ from wattloom.machines.profile_file import Power, most_others
 from wattloom.metering.proc import PROC, busy_seconds
 from wattloom.profiling import frequency
 from wattloom.profiling.loads import GRACE_S, Load
+from wattloom.profiling.power_recorder import LEAST_INTERVALS, PowerRecorder
 from wattloom.profiling.steady import Rest, settled
 from wattloom.profiling.stressors import Stressor
-from wattloom.profiling.watching import LEAST_INTERVALS, Watch
 
 RAMP_S: Final = 0.2
 """Until a load that was started draws its power."""
@@ -62,7 +62,7 @@ class Bench:
 
     def __init__(
         self,
-        watch: Watch,
+        recorder: PowerRecorder,
         terms: Terms,
         threads: int,
         *,
@@ -71,7 +71,7 @@ class Bench:
         system: Path = SYSTEM,
         beat: Callable[[], None] = lambda: None,
     ) -> None:
-        self._watch, self._terms, self._builtin = watch, terms, builtin
+        self._recorder, self._terms, self._builtin = recorder, terms, builtin
         self._proc, self._system, self._beat = proc, system, beat
         self.most_others = most_others(threads)
 
@@ -94,13 +94,13 @@ class Bench:
 
     def _idle_once(self) -> Reading:
         rested, settle_s = self._settle(lambda: True)
-        self._watch.forget()
-        begin, busy, own = self._watch.now(), self._busy(), time.process_time()
-        self._read(lambda: self._watch.now() < begin + self.seconds)
-        end = self._watch.now()
+        self._recorder.forget()
+        begin, busy, own = self._recorder.now(), self._busy(), time.process_time()
+        self._read(lambda: self._recorder.now() < begin + self.seconds)
+        end = self._recorder.now()
         others = _others(self._busy() - busy, time.process_time() - own, end - begin)
-        power = self._watch.power(begin, end)
-        warm = self._watch.mean_celsius
+        power = self._recorder.power(begin, end)
+        warm = self._recorder.mean_celsius
         return Reading(power, None, others, rested, settle_s, warm, frequency.mhz([0], self._system))
 
     def _level_once(self, stressor: Stressor, cpus: Sequence[int]) -> Reading:
@@ -108,23 +108,23 @@ class Bench:
         if self._terms.settle_s:
             with Load(stressor, cpus, self._most_settle_s + GRACE_S, self._builtin) as load:
                 rested, settle_s = self._settle(lambda: load.runs)
-        busy, own, began = self._busy(), time.process_time(), self._watch.now()
+        busy, own, began = self._busy(), time.process_time(), self._recorder.now()
         speeds: list[float] = []
         with Load(stressor, cpus, self.seconds, self._builtin) as load:
             end = load.certain_until(began, self._wait_for_work(load))
-            self._watch.forget()
-            begin = self._watch.now()
+            self._recorder.forget()
+            begin = self._recorder.now()
             self._read(lambda: load.runs, lambda: speeds.extend(self._speed(cpus)))
             work = load.finish()
         ours = work.cpu_s + time.process_time() - own
-        others = _others(self._busy() - busy, ours, self._watch.now() - began)
+        others = _others(self._busy() - busy, ours, self._recorder.now() - began)
         return Reading(
-            self._watch.power(begin, end),
+            self._recorder.power(begin, end),
             work.ops_per_s,
             others,
             rested,
             settle_s,
-            self._watch.mean_celsius,
+            self._recorder.mean_celsius,
             sum(speeds) / len(speeds) if speeds else None,
             problem=work.problem,
         )
@@ -132,9 +132,9 @@ class Bench:
     def _wait_for_work(self, load: Load) -> float:
         """Until it is at work on all its CPUs. When that began, at the earliest."""
         while load.runs and not load.at_work:
-            self._watch.wait(POLL_S)
-        began = self._watch.now() - POLL_S
-        self._watch.wait(RAMP_S)
+            self._recorder.wait(POLL_S)
+        began = self._recorder.now() - POLL_S
+        self._recorder.wait(RAMP_S)
         return began
 
     # -- time ----------------------------------------------------------------------------------------------------------
@@ -142,35 +142,35 @@ class Bench:
     @property
     def seconds(self) -> float:
         """How long to read: at least until the meter has had enough figures."""
-        return max(self._terms.seconds, (LEAST_INTERVALS + 2) * self._watch.gap_s + RAMP_S)
+        return max(self._terms.seconds, (LEAST_INTERVALS + 2) * self._recorder.gap_s + RAMP_S)
 
     @property
     def _most_settle_s(self) -> float:
-        return max(self._terms.settle_s, 10.0 * self._watch.gap_s) if self._terms.settle_s else 0.0
+        return max(self._terms.settle_s, 10.0 * self._recorder.gap_s) if self._terms.settle_s else 0.0
 
     def _settle(self, goes_on: Callable[[], bool]) -> tuple[bool, float]:
         """Wait until power and temperature rest. Whether they did, and how long it took."""
-        self._watch.forget()
-        began = self._watch.now()
-        while (passed := self._watch.now() - began) < self._most_settle_s and goes_on():
+        self._recorder.forget()
+        began = self._recorder.now()
+        while (passed := self._recorder.now() - began) < self._most_settle_s and goes_on():
             self._look()
-            window_s = max(self._terms.window_s, 6.0 * self._watch.gap_s)
-            power = settled(self._watch.watts, Rest(window_s, self._terms.tolerance))
+            window_s = max(self._terms.window_s, 6.0 * self._recorder.gap_s)
+            power = settled(self._recorder.watts, Rest(window_s, self._terms.tolerance))
             warmth = Rest(window_s, 0.0, least=DEGREES)
-            if power and (not self._watch.celsius or settled(self._watch.celsius, warmth)):
+            if power and (not self._recorder.celsius or settled(self._recorder.celsius, warmth)):
                 return True, passed
-            self._watch.wait()
-        return self._terms.settle_s == 0.0, self._watch.now() - began
+            self._recorder.wait()
+        return self._terms.settle_s == 0.0, self._recorder.now() - began
 
     def _read(self, goes_on: Callable[[], bool], beside: Callable[[], None] = lambda: None) -> None:
         while goes_on():
             self._look()
             beside()
-            self._watch.wait()
+            self._recorder.wait()
         self._look()
 
     def _look(self) -> None:
-        self._watch.look()
+        self._recorder.look()
         self._beat()
 
     def _busy(self) -> float:

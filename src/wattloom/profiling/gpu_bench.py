@@ -15,9 +15,9 @@ from wattloom.metering.protocol import Quantity, Sample
 from wattloom.profiling.bench import DEGREES, Terms
 from wattloom.profiling.gpu_command import GpuLoad
 from wattloom.profiling.gpu_file import GpuPoint
+from wattloom.profiling.power_recorder import LEAST_INTERVALS, Clock, PowerRecorder, Sleep
 from wattloom.profiling.steady import Rest, settled
 from wattloom.profiling.temperature import Thermometer
-from wattloom.profiling.watching import LEAST_INTERVALS, Clock, Sleep, Watch
 
 READY_S: Final = 60.0
 """How long a load may take until it is at work: a context, memory, a kernel to translate, a model to read."""
@@ -86,7 +86,7 @@ class GpuBench:
         beat: Callable[[], None] = lambda: None,
     ) -> None:
         self._device, self._terms, self._beat = device, terms, beat
-        self._watch = Watch(device, DeviceThermometer(device), now, sleep, every_s)
+        self._recorder = PowerRecorder(device, DeviceThermometer(device), now, sleep, every_s)
 
     def measure(self, share: int, start: Callable[[], GpuLoad] | None) -> GpuPoint:
         """One point. `start` starts the load; None: idle."""
@@ -100,11 +100,11 @@ class GpuBench:
         if problem:
             return GpuPoint(share=share, settled=False, problem=problem)
         rested, settle_s = self._settle(load)
-        self._watch.forget()
-        begin = self._watch.now()
+        self._recorder.forget()
+        begin = self._recorder.now()
         busy, others, work = self._read(begin, load)
-        end = self._watch.now()
-        power = self._watch.power(begin, end)
+        end = self._recorder.now()
+        power = self._recorder.power(begin, end)
         problem = load.failure() if load is not None and not load.runs else ""
         problem = problem or (power.reason if isinstance(power, Unknown) else "")
         return GpuPoint(
@@ -112,7 +112,7 @@ class GpuBench:
             power=power if isinstance(power, Power) and not problem else None,
             utilisation=sum(busy) / len(busy) if busy else None,
             ops_per_s=work / (end - begin) if load is not None and load.counts else None,
-            temperature_c=self._watch.mean_celsius,
+            temperature_c=self._recorder.mean_celsius,
             settled=rested,
             settle_s=round(settle_s, 3),
             others=_mean(others),
@@ -121,17 +121,17 @@ class GpuBench:
 
     def _ramp(self, load: GpuLoad | None) -> str:
         """Wait until the load is at work. What is wrong with it; empty: nothing."""
-        began = self._watch.now()
+        began = self._recorder.now()
         while load is not None and not self._at_work(load):
             if not load.runs:
                 return load.failure()
-            if self._watch.now() - began > READY_S:
+            if self._recorder.now() - began > READY_S:
                 return f"the load did not begin to use the device within {READY_S:g} s"
-            self._watch.wait()
-        ready = self._watch.now()
-        while self._watch.now() - ready < RAMP_S + 2.0 * self._lag_s and _runs(load):
+            self._recorder.wait()
+        ready = self._recorder.now()
+        while self._recorder.now() - ready < RAMP_S + 2.0 * self._lag_s and _runs(load):
             self._look(load)
-            self._watch.wait()
+            self._recorder.wait()
         return ""
 
     def _at_work(self, load: GpuLoad) -> bool:
@@ -144,34 +144,34 @@ class GpuBench:
 
     def _settle(self, load: GpuLoad | None) -> tuple[bool, float]:
         """Wait until power and temperature rest. Whether they did, and how long it took."""
-        self._watch.forget()
-        began = self._watch.now()
-        while (passed := self._watch.now() - began) < self._terms.settle_s and _runs(load):
+        self._recorder.forget()
+        began = self._recorder.now()
+        while (passed := self._recorder.now() - began) < self._terms.settle_s and _runs(load):
             self._look(load)
-            window_s = max(self._terms.window_s, 6.0 * self._watch.gap_s)
-            power = settled(self._watch.watts, Rest(window_s, self._terms.tolerance))
+            window_s = max(self._terms.window_s, 6.0 * self._recorder.gap_s)
+            power = settled(self._recorder.watts, Rest(window_s, self._terms.tolerance))
             warmth = Rest(window_s, 0.0, least=2.0 * DEGREES)  # these sensors tell whole degrees
-            if power and (not self._watch.celsius or settled(self._watch.celsius, warmth)):
+            if power and (not self._recorder.celsius or settled(self._recorder.celsius, warmth)):
                 return True, passed
-            self._watch.wait()
-        return self._terms.settle_s == 0.0, self._watch.now() - began
+            self._recorder.wait()
+        return self._terms.settle_s == 0.0, self._recorder.now() - began
 
     def _read(self, begin: float, load: GpuLoad | None) -> tuple[list[float], list[float], float]:
         """Utilisation as the driver tells it, that by others, and the work that was done."""
         busy: list[float] = []
         others: list[float] = []
         group = load.group if load is not None else None
-        self._device.others(self._watch.now(), group)  # from here on
+        self._device.others(self._recorder.now(), group)  # from here on
         self._look(load)
         work = 0.0
-        seconds = max(self._terms.seconds, (LEAST_INTERVALS + 2) * self._watch.gap_s)
-        while self._watch.now() - begin < seconds and _runs(load):
-            self._watch.wait()
+        seconds = max(self._terms.seconds, (LEAST_INTERVALS + 2) * self._recorder.gap_s)
+        while self._recorder.now() - begin < seconds and _runs(load):
+            self._recorder.wait()
             work += self._look(load)
             reading = self._device.reading
             if reading is not None and reading.utilisation is not None:
                 busy.append(reading.utilisation)
-            others.append(self._device.others(self._watch.now(), group))
+            others.append(self._device.others(self._recorder.now(), group))
         return busy, others, work
 
     @property
@@ -180,7 +180,7 @@ class GpuBench:
 
     def _look(self, load: GpuLoad | None) -> float:
         """Read now. The work that was done since the last look: a load that says a lot must not wait for us."""
-        self._watch.look()
+        self._recorder.look()
         self._beat()
         return load.work() if load is not None else 0.0
 

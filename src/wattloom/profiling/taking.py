@@ -21,6 +21,7 @@ from wattloom.profiling import frequency
 from wattloom.profiling.bench import Bench, Terms
 from wattloom.profiling.frequency import Setting
 from wattloom.profiling.loads import tool_used
+from wattloom.profiling.power_recorder import PowerRecorder
 from wattloom.profiling.profiler import AS_FOUND, Plan, Profiler, Step, Tell
 from wattloom.profiling.restoring import left_behind
 from wattloom.profiling.resuming import beginning
@@ -28,7 +29,6 @@ from wattloom.profiling.storing import alone, refuse_missing_folder
 from wattloom.profiling.stressors import USUAL, stressors
 from wattloom.profiling.temperature import CLASSES, Thermometer
 from wattloom.profiling.topology import levels_of, loading_order
-from wattloom.profiling.watching import Watch
 
 EVERY_S: Final = 0.25
 """From reading to reading of the meter."""
@@ -108,9 +108,9 @@ def profile_cpu(
         if _complete(known, plan):
             return known
         holder: list[Profiler] = []
-        watch = Watch(meter, Thermometer(place.classes), now, time.sleep, place.every_s)
+        recorder = PowerRecorder(meter, Thermometer(place.classes), now, time.sleep, place.every_s)
         bench = Bench(
-            watch,
+            recorder,
             wishes.terms,
             machine.threads,
             builtin=wishes.builtin,

@@ -9,8 +9,8 @@ from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.machines.profile_file import Power
 from wattloom.metering.protocol import Quantity, Sample
 from wattloom.profiling.bench import Bench, Terms
+from wattloom.profiling.power_recorder import PowerRecorder, power_between
 from wattloom.profiling.temperature import Thermometer
-from wattloom.profiling.watching import Watch, power_between
 
 
 class Told:
@@ -38,13 +38,13 @@ def steady(watts: float, count: int, epoch: int = 0, every: float = 0.5) -> list
     return [Sample(n * every, n * every * watts, 0.0, epoch=epoch) for n in range(count)]
 
 
-def watched(answers: list[Sample | Unknown], folder: Path) -> Watch:
+def recorded(answers: list[Sample | Unknown], folder: Path) -> PowerRecorder:
     meter = Told(answers)
-    watch = Watch(meter, Thermometer(folder), lambda: meter.time, meter.sleep, 0.5)
+    recorder = PowerRecorder(meter, Thermometer(folder), lambda: meter.time, meter.sleep, 0.5)
     while meter.answers:
-        watch.look()
-        watch.wait()
-    return watch
+        recorder.look()
+        recorder.wait()
+    return recorder
 
 
 def test_mean_and_spread_come_from_the_counter(tmp_path: Path) -> None:
@@ -68,27 +68,27 @@ def test_only_readings_within_the_stretch_count(tmp_path: Path) -> None:
 def test_a_reading_that_failed_makes_the_stretch_unknown(tmp_path: Path) -> None:
     answers = steady(20.0, 8)
     answers[4] = Unknown("the counter went backwards")
-    watch = watched(answers, tmp_path)
-    assert watch.power(0.0, 9.0) == Unknown("the counter went backwards")
+    recorder = recorded(answers, tmp_path)
+    assert recorder.power(0.0, 9.0) == Unknown("the counter went backwards")
 
 
 def test_a_count_that_broke_off_makes_it_unknown(tmp_path: Path) -> None:
     answers = [*steady(20.0, 4), Sample(2.0, 40.0, 0.0, epoch=1), Sample(2.5, 50.0, 0.0, epoch=1)]
-    assert watched(answers, tmp_path).power(0.0, 9.0) == Unknown("the meter's count broke off")
+    assert recorded(answers, tmp_path).power(0.0, 9.0) == Unknown("the meter's count broke off")
 
 
 def test_too_few_readings_are_unknown_and_never_zero(tmp_path: Path) -> None:
-    found = watched(steady(20.0, 3), tmp_path).power(0.0, 9.0)
+    found = recorded(steady(20.0, 3), tmp_path).power(0.0, 9.0)
     assert isinstance(found, Unknown)
     assert "3 readings" in found.reason
 
 
 def test_a_slow_source_that_repeats_itself_is_one_reading(tmp_path: Path) -> None:
     slow: list[Sample | Unknown] = [each for each in steady(20.0, 6, every=2.0) for _ in range(4)]
-    watch = watched(slow, tmp_path)
-    assert len(watch.samples) == 6
-    assert watch.gap_s == 2.0
-    found = watch.power(0.0, 12.0)
+    recorder = recorded(slow, tmp_path)
+    assert len(recorder.samples) == 6
+    assert recorder.gap_s == 2.0
+    found = recorder.power(0.0, 12.0)
     assert isinstance(found, Power)
     assert found.watts == pytest.approx(20.0)
 
@@ -106,9 +106,9 @@ class Slow(Told):
 @pytest.mark.parametrize("settle_s", [0.0, 5.0])
 def test_a_slow_meter_is_read_for_as_long_as_it_needs(tmp_path: Path, settle_s: float) -> None:
     meter = Slow([])
-    watch = Watch(meter, Thermometer(tmp_path), lambda: meter.time, meter.sleep, 0.5)
+    recorder = PowerRecorder(meter, Thermometer(tmp_path), lambda: meter.time, meter.sleep, 0.5)
     quiet = ProcTree(tmp_path / "proc")
-    found = Bench(watch, Terms(seconds=1.0, settle_s=settle_s), 2, proc=quiet.root, system=tmp_path).idle()
+    found = Bench(recorder, Terms(seconds=1.0, settle_s=settle_s), 2, proc=quiet.root, system=tmp_path).idle()
     assert isinstance(found.power, Power)
     assert found.power.watts == pytest.approx(30.0)
     assert found.power.intervals >= 3
@@ -118,7 +118,7 @@ def test_a_slow_meter_is_read_for_as_long_as_it_needs(tmp_path: Path, settle_s: 
 
 def test_power_that_goes_on_rising_is_said_not_to_have_settled(tmp_path: Path) -> None:
     meter = Told([])
-    rising = Watch(meter, Thermometer(tmp_path), lambda: meter.time, meter.sleep, 0.5)
+    rising = PowerRecorder(meter, Thermometer(tmp_path), lambda: meter.time, meter.sleep, 0.5)
     meter.read = lambda now: Sample(now, now * now * 5.0, 0.0)  # type: ignore[method-assign]
     quiet = ProcTree(tmp_path / "proc")
     found = Bench(rising, Terms(seconds=2.0, settle_s=20.0), 2, proc=quiet.root, system=tmp_path).idle()

@@ -21,7 +21,7 @@ LEAST_INTERVALS: Final = 3
 """Fewer do not show a spread."""
 
 
-class Watch:
+class PowerRecorder:
     """Follows one meter, and the processor's temperature beside it."""
 
     def __init__(self, meter: Meter, thermometer: Thermometer, now: Clock, sleep: Sleep, every_s: float) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from wattloom.metering.pace import Pace
 from wattloom.metering.proc import busy_seconds
 from wattloom.metering.protocol import Sample
-from wattloom.metering.source import Source, SourceProblem, Tally
+from wattloom.metering.source import EnergyCounter, Source, SourceProblem
 
 PROC: Final = Path("/proc")
 WANTED_S: Final = 30.0
@@ -48,7 +48,7 @@ class Poller:
         self.period_s = source.least_s
         self._source = source
         self._clock = clock
-        self._tally = Tally(source.limits, epoch)
+        self._counter = EnergyCounter(source.limits, epoch)
         self._pace = Pace(source.least_s)
         self._busy: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)
         self._looked = clock()
@@ -111,10 +111,10 @@ class Poller:
         except Exception as found:  # the thread goes on; the text may hold anything, even secrets
             problem = f"{self._source.name} failed: {type(found).__name__}"
         before = self.news.last
-        self.news = News(self._tally.last, problem)
+        self.news = News(self._counter.last, problem)
         self.busy_since = None
         if problem:
-            self._tally.fail()
+            self._counter.fail()
             self._pace.failed()
         else:
             self._pace.answered(self.news.last is not before, self._clock() - began, thread_time() - cpu)
@@ -127,10 +127,10 @@ class Poller:
             self._busy.append((now, busy))
         waited = now - self._answered if self._answered is not None else self._pace.bearable_s
         self._answered = now
-        before, problem = self._tally.last, ""
+        before, problem = self._counter.last, ""
         for answer in answers:
-            problem = self._tally.take(now, answer, waited)
-        last = self._tally.last
+            problem = self._counter.take(now, answer, waited)
+        last = self._counter.last
         if last is not None and last is not before:
             self._note(last, before)
         return problem
@@ -139,7 +139,7 @@ class Poller:
         """The machine's CPU time belongs to the reading: it must be of the same moment."""
         if before is not None and before.epoch == last.epoch:
             self.period_s = max(last.time - before.time, self._pace.bearable_s)
-        self._tally.last = msgspec.structs.replace(last, busy_s=self._busy_at(last.time))
+        self._counter.last = msgspec.structs.replace(last, busy_s=self._busy_at(last.time))
 
     def _busy_at(self, time: float) -> float | None:
         """CPU seconds at a moment in the past, on the line between the two that are known."""

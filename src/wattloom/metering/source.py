@@ -81,7 +81,7 @@ class Source(Protocol):
         """Drop what is open without a word: after a fork it is another process's."""
 
 
-class Tally:
+class EnergyCounter:
     """One count out of a source's answers."""
 
     def __init__(self, limits: Limits, epoch: int = 0, asleep: Callable[[], float] = seconds_asleep) -> None:

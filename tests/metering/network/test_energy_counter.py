@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from wattloom.metering.count import Limits
 from wattloom.metering.protocol import Sample
-from wattloom.metering.source import Joules, Tally, Watts
+from wattloom.metering.source import EnergyCounter, Joules, Watts
 
 LIMITS = Limits(1000.0, late_s=1.0, gap_s=12.0, still_s=30.0)
 
 
-def tally(epoch: int = 0) -> Tally:
-    return Tally(LIMITS, epoch, asleep=lambda: 0.0)
+def counter(epoch: int = 0) -> EnergyCounter:
+    return EnergyCounter(LIMITS, epoch, asleep=lambda: 0.0)
 
 
 def awkward(most: float) -> st.SearchStrategy[float]:
@@ -34,7 +34,7 @@ answers = st.one_of(
 
 @given(st.lists(st.tuples(st.floats(0.0, 40.0), answers), max_size=30))
 def test_readings_rise_within_an_epoch_by_no_more_than_can_be_drawn(story: list[tuple[float, Watts | Joules]]) -> None:
-    made, now, seen = tally(), 100.0, list[Sample]()
+    made, now, seen = counter(), 100.0, list[Sample]()
     for seconds, answer in story:
         now += seconds
         try:
@@ -52,7 +52,7 @@ def test_readings_rise_within_an_epoch_by_no_more_than_can_be_drawn(story: list[
 
 
 def test_a_figure_with_the_same_mark_is_counted_once() -> None:
-    made = tally()
+    made = counter()
     for now in (1.0, 2.0, 3.0):
         assert made.take(now, Watts(100.0, age_s=now - 1.0, stamp="a"), 1.0) == ""
     assert made.last is not None
@@ -64,7 +64,7 @@ def test_a_figure_with_the_same_mark_is_counted_once() -> None:
 
 @pytest.mark.parametrize(("seconds", "failed", "epoch"), [(3.9, True, 0), (4.1, True, 1), (11.0, False, 0)])
 def test_a_gap_with_failures_in_it_is_bridged_for_a_moment_only(seconds: float, failed: bool, epoch: int) -> None:
-    made = tally()
+    made = counter()
     made.take(0.0, Watts(100.0), 1.0)
     if failed:
         made.fail()
@@ -78,7 +78,7 @@ def test_a_gap_with_failures_in_it_is_bridged_for_a_moment_only(seconds: float, 
 def test_a_restless_power_leaves_more_open_than_a_steady_one() -> None:
     open_j = []
     for wave in (0.0, 80.0):
-        made = tally()
+        made = counter()
         for second in range(40):
             made.take(second, Watts(100.0 + wave * (second // 4 % 2)), 1.0)
         made.take(42.0, Watts(100.0 + wave * (39 // 4 % 2)), 1.0)
@@ -89,7 +89,7 @@ def test_a_restless_power_leaves_more_open_than_a_steady_one() -> None:
 
 
 def test_a_counter_is_of_the_moment_its_news_was_seen_and_not_of_later_ones() -> None:
-    made = tally()
+    made = counter()
     for now, joules in ((0.0, 10.0), (1.0, 60.5), (2.0, 60.5), (3.0, 60.5)):
         assert made.take(now, Joules({"a": joules}), 1.0) == ""
     assert made.last is not None
@@ -100,14 +100,14 @@ def test_a_counter_is_of_the_moment_its_news_was_seen_and_not_of_later_ones() ->
 
 
 def test_whole_joules_have_the_resolution_of_whole_joules() -> None:
-    made = tally()
+    made = counter()
     made.take(0.0, Joules({"a": 10.0, "b": 4.0}), 1.0)
     assert made.last is not None
     assert made.last.resolution_j >= 1.0
 
 
 def test_other_counters_than_before_are_a_break() -> None:
-    made = tally(epoch=7)
+    made = counter(epoch=7)
     made.take(0.0, Joules({"a": 10.0}), 1.0)
     assert "not those of before" in made.take(1.0, Joules({"a": 11.0, "b": 500.0}), 1.0)
     made.take(2.0, Joules({"a": 12.0, "b": 501.0}), 1.0)
@@ -117,7 +117,7 @@ def test_other_counters_than_before_are_a_break() -> None:
 
 
 def test_nothing_is_lost_by_a_counter_that_could_not_be_asked_for_minutes() -> None:
-    made = tally()
+    made = counter()
     made.take(0.0, Joules({"a": 10.5}), 1.0)
     assert made.take(600.0, Joules({"a": 30_010.5}), 600.0) == ""
     assert made.last is not None

@@ -19,10 +19,13 @@ from hypothesis.stateful import (
 from tests.engine.absurd import FRACTIONS, WHOLE, numbers, with_number
 from tests.local.chaos.patience import within_seconds
 
+from wattloom.cluster.fit import booked_watts
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode
+from wattloom.cluster.site import NodeState
 from wattloom.energy.used import Used
 from wattloom.errors import EventRefused
+from wattloom.machines.profile import MachineProfile
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy
 from wattloom.scheduling import events as ev
@@ -30,7 +33,7 @@ from wattloom.scheduling.instructions import AnyInstruction, Sleep
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.scheduling.state import ON_A_NODE, STAGES, Stage
 from wattloom.testing import builders
-from wattloom.testing.builders import MACHINES, SLEEPER, machine, variant
+from wattloom.testing.builders import CONVEX, MACHINES, SLEEPER, machine, variant
 from wattloom.testing.harness import Harness, nodes_fingerprint
 from wattloom.testing.odd_policies import Absurd, Hesitant, Lingering, Moody, Restless, Sleepless, least_rise
 from wattloom.units import GIB
@@ -84,6 +87,15 @@ BIG = [
     machine("big-x86", cores=64, memory=512 * GIB, watts=((0.0, 100.0), (64.0, 400.0))),
     machine("big-arm", cores=64, memory=512 * GIB, watts=((0.0, 50.0), (64.0, 200.0)), arch="aarch64"),
 ]
+AT_THE_PLUG = msgspec.structs.replace(machine("at-the-plug", tdp_w=30.0), quantity="wall")
+WITH_TDP = (
+    machine("hot", tdp_w=45.0),
+    machine("cool", watts=CONVEX.watts, tdp_w=60.0),
+    machine("above-idle", tdp_w=21.0),
+    machine("below-idle", tdp_w=10.0),
+    machine("tdp-without-curve", watts=(), tdp_w=20.0),
+    AT_THE_PLUG,
+)
 FUNCTIONS = [
     builders.function("f", seconds={"linear": 10.0, "arm": 25.0}),
     builders.function("g"),
@@ -104,11 +116,12 @@ class EngineMachine(RuleBasedStateMachine):
 
     new_policy: ClassVar[Callable[[], Policy]] = staticmethod(least_rise)
     lease: ClassVar[LeaseTerms | None] = None
+    machines: ClassVar[tuple[MachineProfile, ...]] = MACHINES
 
     def __init__(self) -> None:
         super().__init__()
         self.h = Harness(new_policy=type(self).new_policy, lease=self.lease)
-        self.h.machine(*MACHINES, *BIG)
+        self.h.machine(*self.machines, *BIG)
         for function in FUNCTIONS:
             self.h.define(function)
         self.accepted: list[str] = []
@@ -144,10 +157,17 @@ class EngineMachine(RuleBasedStateMachine):
             cap_w = nodes[name].cls.cap_w
             if cap_w is not None:
                 assert nodes[name].cls.machine.watts(nodes[name].demand) <= cap_w
+            self.within_tdp(nodes[name])
         cap = self.h.engine.ledger.view.cap_microwatts
         if gained and cap is not None:
             assert self.h.engine.ledger.index.microwatts <= cap
         return instructions
+
+    def within_tdp(self, node: NodeState) -> None:
+        """What is booked there, if the policy wants that kept."""
+        machine = node.cls.machine
+        if self.h.policy.terms.tdp and machine.knows_power and machine.profile.tdp_w is not None:
+            assert booked_watts(node.cls, node.demand) <= machine.profile.tdp_w
 
     def maybe(self, event: ev.AnyEvent) -> bool:
         """Tell it something that may be false: refused, and nothing changes, or taken."""
@@ -181,7 +201,7 @@ class EngineMachine(RuleBasedStateMachine):
     def draw_node(self, name: str, pick: int, extra: int, asleep: bool) -> Node:
         drawn = builders.node(
             name,
-            MACHINES[pick % len(MACHINES)],
+            self.machines[pick % len(self.machines)],
             cpu=(None, None, 2.0, 8.0)[extra % 4],
             labels={"zone": "a"} if extra % 3 == 0 else None,
             devices={"gpu": 1 + extra % 2} if pick % 2 else None,
@@ -688,6 +708,10 @@ class WithLeastJoules(EngineMachine):
 
 
 class EightyPercent(EngineMachine):
+    """Half of the nodes have a TDP: of their packages or at the plug, above what they draw, or not even at idle."""
+
+    machines = (*MACHINES, *WITH_TDP)
+
     @staticmethod
     def new_policy() -> Policy:
         return MarginalEnergy(tdp=True, guarantee=0.8)

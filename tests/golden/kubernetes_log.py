@@ -73,6 +73,7 @@ def changes(api: Api) -> None:
     for name in ("batch-0", "batch-1", "early-1"):
         end(api, name, "Succeeded")
     end(api, "batch-2", "Failed")
+    placed(api, "arm")
     api.delete(f"/api/v1/namespaces/{SPACE}/pods/web-0")
     api.patch("/api/v1/nodes/new-1", {"spec": {"unschedulable": True}})
     for number in range(3):
@@ -89,9 +90,15 @@ def changes(api: Api) -> None:
 
 
 def one(api: Api, name: str, **about: Any) -> None:
-    """A pod that gets a place."""
+    """A pod that is decided on. A policy that fills one node after the other may have filled the only one for it."""
     pods(api, SPACE, name, **about)
-    placed(api, name)
+    eventually(lambda: nodes_of(api, SPACE)[name] or why_it_waits(api, name), 60)
+
+
+def why_it_waits(api: Api, name: str) -> str:
+    """As its owner is told; empty: nobody has said so."""
+    conditions = api.get(f"/api/v1/namespaces/{SPACE}/pods/{name}")["status"].get("conditions", [])
+    return next((each["message"] for each in conditions if each["type"] == "PodScheduled" and "message" in each), "")
 
 
 def placed(api: Api, *names: str) -> None:

@@ -64,6 +64,51 @@ def test_rows_of_a_log_are_read_by_the_room_of_history_and_by_whoever_writes_the
     assert found == {"history"}
 
 
+MAY_ASK_FOR_A_KIND = {
+    "driving/snapshot.py",  # of events that it has made itself
+    "simulation/loop.py",  # of what it is about to tell the engine
+    "kubernetes/state/driver.py",
+    "testing/harness.py",  # as is whoever plays a backend
+    "testing/policy_clusters.py",
+    "cli/demo_run.py",  # of the run that the demo has just made
+}
+
+
+def kinds_asked_for_in(source: Path) -> Iterator[str]:
+    """Kinds of events that a module tells apart: by isinstance, type, match or the keys of a table."""
+    kinds = {kind.__name__ for kind in get_args(ev.AnyEvent)}
+    for node in ast.walk(ast.parse(source.read_text())):
+        asked: list[ast.expr | None] = []
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("isinstance", "issubclass")
+        ):
+            asked = [*node.args[1:]]
+        elif isinstance(node, ast.MatchClass):
+            asked = [node.cls]
+        elif isinstance(node, ast.Compare):
+            asked = [*node.comparators]
+        elif isinstance(node, ast.Dict):
+            asked = [*node.keys]
+        for each in asked:
+            if each is not None and not isinstance(each, ast.Call):
+                names = (getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(each))
+                yield from (name for name in names if name in kinds)
+
+
+def test_what_a_record_means_is_known_to_the_engine_and_to_the_room_of_history_alone() -> None:
+    """So a new event which changes what ran where touches these two and the docs: who makes up the joules of a run, or
+    lets its work run again, is handed rows."""
+    found = {
+        str(source.relative_to(SOURCES))
+        for source in SOURCES.rglob("*.py")
+        if source.relative_to(SOURCES).parts[0] not in ("history", "scheduling")
+        if any(kinds_asked_for_in(source))
+    }
+    assert found == MAY_ASK_FOR_A_KIND
+
+
 def test_the_engine_opens_no_file_and_no_database() -> None:
     outside = {"io", "os", "pathlib", "shutil", "sqlite3", "tempfile", "mmap"}
     for source in sorted((SOURCES / "scheduling").rglob("*.py")):

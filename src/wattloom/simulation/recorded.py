@@ -1,6 +1,7 @@
-"""The facts in a log: who ran what where for how long, and the trial they make.
+"""A recorded run as a trial: the same work on the same nodes, for another policy.
 
-Owns the reconstruction of a trial from recorded events, and the list of what had to be assumed for it.
+Owns the reconstruction of a trial from a run's trace, and the list of what had to be assumed for it. Which record of a
+log says what is `history`'s.
 """
 
 from collections.abc import Iterator
@@ -8,210 +9,120 @@ from collections.abc import Iterator
 import msgspec
 
 from wattloom.cluster.node import Node
+from wattloom.history.run_trace import CameFromOutside, NodeAdded, NodeRemoved, NodeUpdated, RunTrace, TraceRow
 from wattloom.machines.machine import Machine
 from wattloom.machines.profile import MachineProfile
-from wattloom.scheduling import events as ev
-from wattloom.scheduling.instructions import AnyInstruction, Place
+from wattloom.scheduling.events import NodeJoined, NodeLost
 from wattloom.simulation.arrivals import SHORTEST_S
 from wattloom.simulation.result import devices_of
 from wattloom.simulation.trial import Arrival, Happening, SchedulerCost, Trial
-from wattloom.units import Joules, millicores
-from wattloom.workload.function import Function, Variant
-from wattloom.workload.task import Task
+from wattloom.units import Joules
+from wattloom.workload.function import Variant
 
 Key = tuple[str, str, str]
 
 
 class Recorded:
-    """What a log says, gathered event by event."""
+    """What a run's trace says, gathered row by row."""
 
-    def __init__(self) -> None:
-        self.machines: dict[str, MachineProfile] = {}
-        self.functions: dict[str, Function] = {}
+    def __init__(self, trace: RunTrace) -> None:
+        self._trace: RunTrace = trace
         self.nodes: dict[str, Node] = {}
         """Those that were there before the first task, as they joined or were changed until then."""
         self.happenings: list[Happening] = []
-        self.tasks: dict[str, tuple[float, Task]] = {}
-        self.cap: float | None = None
-        self._cpu: dict[str, int] = {}
-        self._archs: dict[str, set[tuple[str, ...]]] = {}
-        """By function: the architectures its tasks asked for, where they are not the function's own."""
-        self._machine_of: dict[str, str] = {}
+        self._late: list[Node] = []
+        """Those that join later."""
         self._present: set[str] = set()
         """Machines that ever were here."""
-        self._used: set[str] = set()
-        """Machines on which tasks ran."""
         self._lost: set[str] = set()
-        self._ran: dict[str, tuple[str, str]] = {}
-        """Build and machine of each task's last placement."""
-        self._seconds: dict[str, float] = {}
-        self._means: dict[Key, float] | None = None
-        self._readings: int = 0
         self._early: int = 0
         self._changes: int = 0
-        self._own_failures: int = 0
-        self._other_failures: int = 0
-        self._fell_asleep: int = 0
-        self._placed_by_others: int = 0
-        self._removed: int = 0
-        self._changed_tasks: set[str] = set()
+        self._means: dict[Key, float] | None = None
 
-    def event(self, event: ev.AnyEvent, time: float) -> None:
-        """Take an event in that happened so many seconds after the first."""
-        if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
-            self._submitted(event.task, time)
-        elif isinstance(event, ev.TaskFound):
-            self._found(event, time)
-        elif isinstance(event, ev.TaskFinished):
-            if event.seconds is not None:
-                self._seconds[event.task] = event.seconds
-                self._means = None
-        elif isinstance(event, ev.TaskFailed):
-            self._own_failures += event.kind == "function"
-            self._other_failures += event.kind == "infrastructure"
-        elif isinstance(event, ev.InstructionFailed):
-            self._other_failures += 1
-        elif isinstance(event, ev.CancelRequested):
-            self.happenings.append(ev.CancelRequested(time, event.task))
-        elif isinstance(event, ev.TaskChanged):
-            self._changed_task(event.task)
-        elif isinstance(event, ev.TaskRemoved):
-            self._removed += 1
-        elif isinstance(event, ev.FunctionDefined):
-            self.functions[event.function.name] = event.function
-        elif isinstance(event, ev.CapChanged):
-            if time == 0.0:
-                self.cap = event.watts
-            else:
-                self.happenings.append(ev.CapChanged(time, event.watts))
-        elif isinstance(event, ev.ReadingArrived):
-            self._readings += 1
-        else:
-            self._cluster_event(event, time)
+    def take(self, row: TraceRow) -> None:
+        """One more row of the trace."""
+        if isinstance(row, NodeAdded):
+            self._added(row.node, row.time)
+        elif isinstance(row, NodeUpdated):
+            self._updated(row.node)
+        elif isinstance(row, NodeRemoved):
+            self._lost.add(row.node)
+            self.happenings.append(NodeLost(row.time, row.node))
+        elif isinstance(row, CameFromOutside):
+            self.happenings.append(row.event)
 
-    def _cluster_event(self, event: ev.AnyEvent, time: float) -> None:
-        if isinstance(event, ev.MachineDefined):
-            self.machines[event.machine.name] = event.machine
-        elif isinstance(event, ev.NodeJoined):
-            self._joined(event.node, time)
-        elif isinstance(event, ev.NodeChanged):
-            self._changed(event.node)
-        elif isinstance(event, ev.NodeLost):
-            self._lost.add(event.node)
-            self.happenings.append(ev.NodeLost(time, event.node))
-        elif isinstance(event, ev.NodeAsleep):
-            self._fell_asleep += 1
-        elif isinstance(event, ev.TaskMigrated):
-            self._runs(event.task, self._ran[event.task][0], event.node)
-        elif isinstance(event, ev.SignalChanged):
-            begin = event.time - time
-            forecast = tuple((at - begin, value) for at, value in event.forecast)
-            self.happenings.append(ev.SignalChanged(time, event.name, event.value, forecast))
-        elif isinstance(event, ev.PlanChanged | ev.ModelChanged):
-            self.happenings.append(msgspec.structs.replace(event, time=time))
-
-    def _joined(self, node: Node, time: float) -> None:
-        self._is_of(node)
-        if node.name not in self.nodes and (time == 0.0 or not self.tasks):
+    def _added(self, node: Node, time: float) -> None:
+        self._present.add(node.machine)
+        if node.name not in self.nodes and (time == 0.0 or not self._trace.arrivals):
             self.nodes[node.name] = node
             self._early += time > 0.0
         else:
-            self.happenings.append(ev.NodeJoined(time, node))
+            self._late.append(node)
+            self.happenings.append(NodeJoined(time, node))
 
-    def _changed(self, node: Node) -> None:
-        self._is_of(node)
+    def _updated(self, node: Node) -> None:
+        self._present.add(node.machine)
         known = self.nodes.get(node.name)
-        if known is not None and not self.tasks and node.name not in self._lost:
+        if known is not None and not self._trace.arrivals and node.name not in self._lost:
             self.nodes[node.name] = msgspec.structs.replace(node, asleep=known.asleep)
         else:
             self._changes += 1
 
-    def _is_of(self, node: Node) -> None:
-        self._machine_of[node.name] = node.machine
-        self._present.add(node.machine)
-
-    def _submitted(self, task: Task, time: float) -> None:
-        self.tasks[task.id] = (time, task)
-        function = self.functions[task.function].requirements
-        requirements = task.requirements or function
-        self._cpu[task.id] = millicores(requirements.cpu)
-        if requirements.arch != function.arch:
-            self._archs.setdefault(task.function, set()).add(requirements.arch)
-
-    def _changed_task(self, task: Task) -> None:
-        """What it draws from now on; another policy gets it as it was submitted."""
-        self._changed_tasks.add(task.id)
-        self._cpu[task.id] = millicores((task.requirements or self.functions[task.function].requirements).cpu)
-
-    def _found(self, event: ev.TaskFound, time: float) -> None:
-        """Somebody else had placed it; another policy has to place it itself."""
-        self._placed_by_others += 1
-        if event.task.id not in self.tasks:
-            self._submitted(event.task, time)
-        self._runs(event.task.id, self.functions[event.task.function].variants[0].name, event.node)
-
-    def instruction(self, instruction: AnyInstruction) -> None:
-        if isinstance(instruction, Place):
-            self._runs(instruction.task, instruction.variant, instruction.node)
-
-    def _runs(self, task: str, variant: str, node: str) -> None:
-        machine = self._machine_of[node]
-        self._ran[task] = (variant, machine)
-        self._used.add(machine)
-        self._means = None
-
-    def cpu_of(self, task: str) -> int:
-        """Millicores the task keeps busy."""
-        return self._cpu[task]
-
     def scheduler_joules(self, proposals: int) -> Joules:
         cost = SchedulerCost()
-        seconds = proposals * cost.seconds_per_proposal + self._readings * cost.seconds_per_reading
+        seconds = proposals * cost.seconds_per_proposal + self._trace.readings * cost.seconds_per_reading
         return Joules(seconds * cost.watts)
 
-    def slowdowns(self, submitted: dict[str, float], finished: dict[str, float]) -> list[float]:
+    def slowdowns(self) -> list[float]:
         """Submission to end over the shortest possible run time, for tasks whose length is known."""
-        base = self._base()
+        arrivals, base = self._trace.arrivals, self._base()
         shortest: dict[str, float] = {}
         for (function, _, machine), seconds in base.items():
             if machine in self._present:
                 shortest[function] = min(seconds, shortest.get(function, seconds))
         result: list[float] = []
-        for task, end in finished.items():
-            best = shortest.get(self.tasks[task][1].function, 0.0) * self._factor(task, base)
+        for task, end in self._trace.ends.items():
+            best = shortest.get(arrivals[task].task.function, 0.0) * self._factor(task, base)
             if best >= SHORTEST_S:
-                result.append((end - submitted[task]) / best)
+                result.append((end - arrivals[task].time) / best)
         return result
 
     def trial(self, name: str) -> Trial:
         """The same work on the same nodes, ready for another policy."""
-        base = self._base()
-        arrivals = [Arrival(time, task, self._factor(name, base)) for name, (time, task) in self.tasks.items()]
+        trace, base = self._trace, self._base()
+        arrivals = [Arrival(each.time, each.task, self._factor(id_, base)) for id_, each in trace.arrivals.items()]
         return Trial(
             name=name,
-            machines=list(self.machines.values()),
-            functions=list(self.functions.values()),
+            machines=list(trace.machines.values()),
+            functions=list(trace.functions.values()),
             nodes=list(self.nodes.values()),
             arrivals=arrivals,
             seconds=base,
             happenings=self.happenings,
-            power_cap_w=self.cap,
+            power_cap_w=trace.cap_w,
             assumptions=self._assumptions(),
         )
 
     def _factor(self, task: str, base: dict[Key, float]) -> float:
-        seconds = self._seconds.get(task)
-        if seconds is None or task not in self._ran:
+        seconds, key = self._trace.seconds.get(task), self._key_of(task)
+        if seconds is None or key is None:
             return 1.0
-        usual = base.get((self.tasks[task][1].function, *self._ran[task]))
+        usual = base.get(key)
         return seconds / usual if usual else 1.0
+
+    def _key_of(self, task: str) -> Key | None:
+        """What it last ran as; None: it never had a place."""
+        trace = self._trace
+        ran = trace.ran_as.get(task)
+        return None if ran is None else (trace.arrivals[task].task.function, ran.variant, ran.machine)
 
     def _pairs(self) -> Iterator[tuple[Key, Variant]]:
         """Every (function, variant, machine) that a task may come to run as."""
-        for function in self.functions.values():
-            asked = {function.requirements.arch, *self._archs.get(function.name, ())}
+        trace = self._trace
+        for function in trace.functions.values():
+            asked = {function.requirements.arch, *trace.archs.get(function.name, ())}
             for variant in function.variants:
-                for machine in self.machines.values():
+                for machine in trace.machines.values():
                     if _allows(variant.arch, machine) and any(_allows(archs, machine) for archs in asked):
                         yield (function.name, variant.name, machine.name), variant
 
@@ -228,17 +139,19 @@ class Recorded:
         """Mean seconds where tasks ran; worked out once, when all is taken in."""
         if self._means is None:
             sums: dict[Key, list[float]] = {}
-            for task, seconds in self._seconds.items():
-                if task in self._ran:
-                    sums.setdefault((self.tasks[task][1].function, *self._ran[task]), []).append(seconds)
+            for task, seconds in self._trace.seconds.items():
+                key = self._key_of(task)
+                if key is not None:
+                    sums.setdefault(key, []).append(seconds)
             self._means = {key: sum(values) / len(values) for key, values in sums.items()}
         return self._means
 
     def _carried_over(self, key: Key, declared: dict[str, float], seen: dict[Key, float]) -> float:
-        speed = self.machines[key[2]].speed
+        machines = self._trace.machines
+        speed = machines[key[2]].speed
         there = [
-            seconds * self.machines[machine].speed / speed
-            for machine in sorted(self.machines)
+            seconds * machines[machine].speed / speed
+            for machine in sorted(machines)
             if (seconds := declared.get(machine, seen.get((key[0], key[1], machine), 0.0)))
         ]
         return sum(there) / len(there) if there else 1.0
@@ -248,47 +161,42 @@ class Recorded:
             "a task is as long, against its function's usual length, on every machine as it was where it ran",
             "cold starts are not in the log: none were added",
         ]
-        unseen = sum(task not in self._seconds for task in self.tasks)
+        trace = self._trace
+        unseen = sum(task not in trace.seconds for task in trace.arrivals)
         if unseen:
             notes.append(f"{_count(unseen, 'task')} without a recorded length: their function's usual one was taken")
-        if self._removed:
-            notes.append(f"{_count(self._removed, 'task')} taken away by others: here they run to their end")
-        if self._changed_tasks:
-            notes.append(
-                f"{_count(len(self._changed_tasks), 'task')} with other needs later: those of before were kept"
-            )
+        if trace.removed:
+            notes.append(f"{_count(trace.removed, 'task')} taken away by others: here they run to their end")
+        if trace.changed:
+            notes.append(f"{_count(len(trace.changed), 'task')} with other needs later: those of before were kept")
         if self._early:
             notes.append(f"{_count(self._early, 'node')} that joined before the first task: there from the first event")
-        if self._placed_by_others:
-            notes.append(f"{_count(self._placed_by_others, 'task')} that others had placed: submitted when found")
+        if trace.found:
+            notes.append(f"{_count(trace.found, 'task')} that others had placed: submitted when found")
         notes += self._not_repeated()
         seen = self._seen()
         carried = sum(key[2] not in variant.seconds and key not in seen for key, variant in self._pairs())
         if carried:
             notes.append(f"{_count(carried, 'run time')} carried over from other machines by their speeds")
         counting = self._that_count()
-        unknown = [name for name, each in self.machines.items() if name in counting and not Machine(each).knows_power]
+        unknown = [name for name, each in trace.machines.items() if name in counting and not Machine(each).knows_power]
         if unknown:
             notes.append(f"no power curve for {', '.join(unknown)}: their joules are missing")
         return notes
 
     def devices(self) -> dict[str, int]:
         """Of all nodes there were."""
-        joining = [happening.node for happening in self.happenings if isinstance(happening, ev.NodeJoined)]
-        return devices_of({node.name: node for node in (*self.nodes.values(), *joining)}.values())
+        return devices_of({node.name: node for node in (*self.nodes.values(), *self._late)}.values())
 
     def _that_count(self) -> set[str]:
         """Machines that something ran on, and those of nodes that are here in the simulation, which draw when idle."""
-        joining = [happening.node for happening in self.happenings if isinstance(happening, ev.NodeJoined)]
-        return self._used | {node.machine for node in (*self.nodes.values(), *joining)}
+        return self._trace.used_machines | {node.machine for node in (*self.nodes.values(), *self._late)}
 
     def _not_repeated(self) -> list[str]:
         """What befell the run that the simulation leaves out."""
         left_out = (
             (self._changes, "change of nodes", "changes of nodes"),
-            (self._fell_asleep, "node's falling asleep by itself", "times a node fell asleep by itself"),
-            (self._own_failures, "failure of a function's own", "failures of functions' own"),
-            (self._other_failures, "failure of the machinery's", "failures of the machinery's"),
+            *((count, one, many) for (one, many), count in self._trace.incidents.items()),
         )
         return [
             f"{_count(count, one, many)} {'was' if count == 1 else 'were'} not repeated"

@@ -1,9 +1,10 @@
 """A recorded log again: as it was, and as it would have been under another policy.
 
-Owns the two results of a log. The first folds the recorded events into a fresh engine, compares what it decides with
-what was decided, and takes the joules from the recorded times. The other turns the log into a trial and simulates it;
-whatever the log does not say is assumed, and every assumption is named. A run that was not a simulation is simulated
-under its own policy too: only simulations are compared. Times count from the log's first event.
+Owns the two results of a log. The first has the recorded events told to a fresh engine, which is compared with what was
+decided, and takes the joules from the run's trace. The other turns the trace into a trial and simulates it; whatever
+the log does not say is assumed, and every assumption is named. A run that was not a simulation is simulated under its
+own policy too: only simulations are compared. What each record says of a run is `history`'s. Times count from the log's
+first event.
 """
 
 import gc
@@ -16,13 +17,22 @@ from typing import Any, Final
 import msgspec
 
 from wattloom.cluster.node import Node
-from wattloom.history.log import Digest, Log
+from wattloom.cluster.node_class import Mode
+from wattloom.history.log import Log
 from wattloom.history.replayer import Fold, Progress, predictor_of, tasks_in
+from wattloom.history.run_trace import (
+    LoadChanged,
+    NodeAdded,
+    NodeFrequencySet,
+    NodeModeSet,
+    NodeRemoved,
+    NodeUpdated,
+    RunTrace,
+    TraceRow,
+)
 from wattloom.machines.machine import Machine
 from wattloom.policies.protocol import Policy
 from wattloom.prediction.protocol import Predictor
-from wattloom.scheduling import events as ev
-from wattloom.scheduling.instructions import AnyInstruction, Conclude, Place, Sleep, Wake
 from wattloom.simulation.host import ASLEEP, WAKING, Host
 from wattloom.simulation.loop import Simulation
 from wattloom.simulation.parallel_runs import blamed_on
@@ -155,57 +165,17 @@ class _Both:
         self._before += self._tasks
 
 
-class Shares:
-    """Who stands behind whom on a share of a node, as recorded."""
-
-    def __init__(self) -> None:
-        self._behind: dict[str, dict[str, None]] = {}
-        """By who has the share: those behind, in order."""
-        self._waits: dict[str, dict[str, None]] = {}
-        """By who stands behind: the line he stands in."""
-
-    def stand_behind(self, task: str, holder: str) -> None:
-        line = self._behind.setdefault(holder, {})
-        line[task] = None
-        self._waits[task] = line
-
-    def leave(self, task: str) -> str | None:
-        """It has gone. Who has its share now, if it had one and somebody stood behind it."""
-        line = self._waits.pop(task, None)
-        if line is not None:
-            line.pop(task, None)
-        line = self._behind.pop(task, None)
-        if not line:
-            return None
-        successor = next(iter(line))
-        del line[successor]
-        del self._waits[successor]
-        self._behind[successor] = line
-        return successor
-
-
 class _AsRun:
-    """The fold of a log, with a meter on every node."""
+    """The trace of a run, with a meter on every node."""
 
     def __init__(self, log: Log, policy: Policy | None, progress: Progress | None, trusted: bool) -> None:
         self.log: Final = log
         self._asked: Final = policy is not None
-        self.facts: Final = Recorded()
         self._fold: Final = Fold(log, policy, progress, trusted=trusted)
+        self._trace: Final = RunTrace(self._fold)
+        self.facts: Final = Recorded(self._trace)
         self._physics: Final = Physics()
         self._machines: dict[str, Machine] = {}
-        self._on: dict[str, tuple[str, int]] = {}
-        """Where each task is, and the millicores it keeps busy there."""
-        self._shares: Final = Shares()
-        self._metered_j: float = 0.0
-        self._metered_as: set[str] = set()
-        self._digest: Final = Digest()
-        self._decisions: int = 0
-        self._submitted: dict[str, float] = {}
-        self._waits: dict[str, float] = {}
-        self._finished: dict[str, float] = {}
-        self._ended_otherwise: int = 0
-        self._last_end: float = 0.0
 
     @property
     def same(self) -> bool | None:
@@ -217,9 +187,9 @@ class _AsRun:
             "the joules as recorded are modelled: recorded times on the machines' power curves",
             "the scheduler's own energy is counted at the default cost per proposal",
         ]
-        if self._metered_as:
-            how = " and ".join(sorted(self._metered_as))
-            notes.append(f"the meter counted {self._metered_j:,.1f} J while tasks ran ({how})")
+        if self._trace.metered_as:
+            how = " and ".join(sorted(self._trace.metered_as))
+            notes.append(f"the meter counted {self._trace.metered_j:,.1f} J while tasks ran ({how})")
         if self.log.header.lease is not None:
             notes.append("short tasks followed each other without a decision of their own; simulated, each is decided")
         if not self._asked:
@@ -232,100 +202,34 @@ class _AsRun:
         return notes
 
     def fold(self) -> None:
-        """Take every record in."""
-        for record in self._fold.records():
-            time = self._fold.passed
-            if isinstance(record, ev.Event):
-                self.facts.event(record, time)
-                self._event(record, time)
-            else:
-                self.facts.instruction(record)
-                self._instruction(record, time)
+        """Take every row in."""
+        for row in self._trace.rows():
+            self.facts.take(row)
+            self._take(row)
 
-    # -- what happened -----------------------------------------------------------------------------------------------
+    def _take(self, row: TraceRow) -> None:
+        """What hosts draw from now on."""
+        physics, time = self._physics, row.time
+        if isinstance(row, LoadChanged):
+            host = self._host(row.node)
+            physics.change(host, time)
+            host.set_demand(host.demand + row.millicores)
+            physics.changed(host, time)
+        elif isinstance(row, NodeAdded):
+            physics.join(row.node.name, self._machine(row.node), row.node.asleep, time)
+        elif isinstance(row, NodeUpdated):
+            self._updated(row.node, time)
+        elif isinstance(row, NodeRemoved):
+            physics.lose(row.node, time)
+        elif isinstance(row, NodeModeSet):
+            turn = {Mode.AWAKE: physics.awake, Mode.ASLEEP: physics.sleep, Mode.WAKING: physics.wake}[row.mode]
+            turn(self._host(row.node), time)
+        elif isinstance(row, NodeFrequencySet):
+            physics.set_frequency(self._host(row.node), round(row.share * 1000), time)
 
-    def _event(self, event: ev.AnyEvent, time: float) -> None:
-        if isinstance(event, ev.TaskSubmitted | ev.TaskOrphaned):
-            self._submitted[event.task.id] = time
-        elif isinstance(event, ev.TaskFound):
-            self._found(event, time)
-        elif isinstance(event, ev.TaskStarted):
-            self._waits.setdefault(event.task, time - self._submitted[event.task])
-        elif isinstance(event, ev.TaskFinished):
-            self._off(event.task, time)
-            self._finished[event.task] = time
-            self._last_end = time
-            if event.seconds is not None:  # of a short task, whose start was not reported
-                self._waits.setdefault(event.task, max(0.0, time - event.seconds - self._submitted[event.task]))
-        elif isinstance(event, ev.TaskFailed | ev.TaskReturned | ev.TaskRemoved):
-            self._off(event.task, time)
-        elif isinstance(event, ev.TaskMigrated):
-            cpu = self.facts.cpu_of(event.task)
-            self._off(event.task, time)
-            self._add(self._host(event.node), cpu, time)
-            self._on[event.task] = (event.node, cpu)
-        elif isinstance(event, ev.TaskChanged):
-            self._resized(event.task.id, time)
-        elif isinstance(event, ev.UsageArrived):
-            self._metered_j += event.meter_j
-            self._metered_as.add(event.provenance)
-        elif isinstance(event, ev.InstructionFailed):
-            self._failed(event, time)
-        else:
-            self._cluster_event(event, time)
-
-    def _cluster_event(self, event: ev.AnyEvent, time: float) -> None:
-        physics = self._physics
-        if isinstance(event, ev.MachineDefined):
-            self._machines[event.machine.name] = Machine(event.machine)
-        elif isinstance(event, ev.NodeJoined):
-            physics.join(event.node.name, self._machines[event.node.machine], event.node.asleep, time)
-        elif isinstance(event, ev.NodeChanged):
-            self._changed(event.node, time)
-        elif isinstance(event, ev.NodeLost):
-            physics.lose(event.node, time)
-            self._on = {task: place for task, place in self._on.items() if place[0] != event.node}
-        elif isinstance(event, ev.NodeAwake):
-            physics.awake(self._host(event.node), time)
-        elif isinstance(event, ev.NodeAsleep):
-            physics.sleep(self._host(event.node), time)
-        elif isinstance(event, ev.FrequencyChanged):
-            physics.set_frequency(self._host(event.node), round(event.share * 1000), time)
-
-    def _found(self, event: ev.TaskFound, time: float) -> None:
-        """It is on that node, wherever it was meant to be, and the node is awake."""
-        task, host = event.task.id, self._host(event.node)
-        self._submitted.setdefault(task, time)
-        self._waits.setdefault(task, time - self._submitted[task])
-        self._off(task, time)
-        if event.behind:
-            self._shares.stand_behind(task, event.behind)
-            return
-        if host.mode in (ASLEEP, WAKING):
-            self._physics.awake(host, time)
-        cpu = self.facts.cpu_of(task)
-        self._add(host, cpu, time)
-        self._on[task] = (event.node, cpu)
-
-    def _resized(self, task: str, time: float) -> None:
-        place = self._on.get(task)
-        if place is not None:
-            cpu = self.facts.cpu_of(task)
-            self._add(self._host(place[0]), cpu - place[1], time)
-            self._on[task] = (place[0], cpu)
-
-    def _failed(self, event: ev.InstructionFailed, time: float) -> None:
-        """What was asked for did not happen: as before."""
-        if event.instruction == "place":
-            self._off(event.task, time)
-        elif event.instruction == "wake":
-            self._physics.sleep(self._host(event.node), time)
-        elif event.instruction == "sleep":
-            self._physics.awake(self._host(event.node), time)
-
-    def _changed(self, node: Node, time: float) -> None:
+    def _updated(self, node: Node, time: float) -> None:
         """Only another machine draws otherwise; then the meter of the old one stops, and the new one's begins."""
-        physics, machine, old = self._physics, self._machines[node.machine], self._host(node.name)
+        physics, machine, old = self._physics, self._machine(node), self._host(node.name)
         if machine.profile == old.machine.profile:
             return
         mode, demand = old.mode, old.demand
@@ -341,26 +245,12 @@ class _AsRun:
             host.set_demand(demand)
         physics.changed(host, time)
 
-    # -- what was decided --------------------------------------------------------------------------------------------
-
-    def _instruction(self, instruction: AnyInstruction, time: float) -> None:
-        if isinstance(instruction, Place):
-            self._decisions += 1
-            self._digest.add(instruction)
-            self._off(instruction.task, time)
-            cpu = self.facts.cpu_of(instruction.task)
-            if instruction.behind:
-                self._shares.stand_behind(instruction.task, instruction.behind)
-            else:
-                self._add(self._host(instruction.node), cpu, time)
-                self._on[instruction.task] = (instruction.node, cpu)
-        elif isinstance(instruction, Conclude):
-            self._ended_otherwise += 1
-            self._last_end = time
-        elif isinstance(instruction, Sleep):
-            self._physics.sleep(self._host(instruction.node), time)
-        elif isinstance(instruction, Wake):
-            self._physics.wake(self._host(instruction.node), time)
+    def _machine(self, node: Node) -> Machine:
+        profile = self._trace.machines[node.machine]
+        known = self._machines.get(node.machine)
+        if known is None or known.profile is not profile:
+            known = self._machines[node.machine] = Machine(profile)
+        return known
 
     def _host(self, name: str) -> Host:
         host = self._physics.hosts.get(name)
@@ -368,30 +258,17 @@ class _AsRun:
             raise self._fold.wrong(f"names node {name}, which is not here")
         return host
 
-    def _off(self, task: str, time: float) -> None:
-        place = self._on.pop(task, None)
-        successor = self._shares.leave(task)
-        if place is not None and successor is not None:
-            self._on[successor] = place
-        elif place is not None:
-            self._add(self._host(place[0]), -place[1], time)
-
-    def _add(self, host: Host, cpu: int, time: float) -> None:
-        self._physics.change(host, time)
-        host.set_demand(host.demand + cpu)
-        self._physics.changed(host, time)
-
     # -- the result --------------------------------------------------------------------------------------------------
 
     def result(self) -> Result:
-        end = self._last_end
+        trace, end = self._trace, self._trace.last_end
         power = self._physics.power
         counted = max(end, power.until)  # as in the simulator's loop
         hosts = self._physics.settle(counted)
         capacity = threads_of(hosts) * counted
         proposals = self._fold.engine.proposals
-        waiting = len(self._submitted) - len(self._finished) - self._ended_otherwise
-        waits = list(self._waits.values())
+        arrived, finished = len(trace.arrivals), len(trace.ends)
+        waits = list(trace.waits.values())
         devices = self.facts.devices()
         return Result(
             scenario=self.log.header.scenario or self.log.path.name,
@@ -399,13 +276,13 @@ class _AsRun:
             seed=self.log.header.seed,
             makespan_s=end,
             energy=energy_of(hosts, self.facts.scheduler_joules(proposals)),
-            tasks=TaskCounts(len(self._submitted), len(self._finished), self._ended_otherwise, waiting),
+            tasks=TaskCounts(arrived, finished, trace.ended_otherwise, arrived - finished - trace.ended_otherwise),
             wait_s=Quantiles.of(waits),
-            slowdown=Quantiles.of(self.facts.slowdowns(self._submitted, self._finished)),
+            slowdown=Quantiles.of(self.facts.slowdowns()),
             utilisation=sum(host.busy_core_s for host in hosts) / capacity if capacity > 0.0 else 0.0,
-            decisions=self._decisions,
+            decisions=trace.decisions,
             proposals=proposals,
-            digest=self._digest.hex(),
+            digest=trace.digest.hex(),
             waits=waits,
             power=power.series(counted),
             warnings=uncounted(devices),

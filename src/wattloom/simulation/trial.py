@@ -9,20 +9,13 @@ from typing import Annotated
 import msgspec
 
 from wattloom.cluster.node import Node
+from wattloom.history.run_trace import OutsideEvent
 from wattloom.machines.profile import MachineProfile
-from wattloom.scheduling.events import (
-    CancelRequested,
-    CapChanged,
-    ModelChanged,
-    NodeJoined,
-    NodeLost,
-    PlanChanged,
-    SignalChanged,
-)
+from wattloom.scheduling.events import NodeJoined, NodeLost
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
-Happening = NodeJoined | NodeLost | CapChanged | CancelRequested | SignalChanged | PlanChanged | ModelChanged
+Happening = NodeJoined | NodeLost | OutsideEvent
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):

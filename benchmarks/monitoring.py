@@ -73,8 +73,8 @@ def cost(look: Callable[[], object]) -> tuple[float, float]:
 def contenders() -> dict[str, Callable[[], object]]:
     census, watched = Census(), accountant()
     found: dict[str, Callable[[], object]] = {
-        "census": census.look,
-        "whole look": lambda: watched.look(time.monotonic()),
+        "census": census.sample,
+        "whole look": lambda: watched.sample(time.monotonic()),
     }
     try:
         import psutil
@@ -122,9 +122,9 @@ def row(count: int, name: str, taken: list[tuple[float, float]], scrape: float, 
 def scrape_ms() -> float:
     """Text of the metrics, with a series for each of a hundred processes."""
     watched, prominence = accountant(), Prominence(Detail(100, 0.0))
-    watched.look(time.monotonic())
+    watched.sample(time.monotonic())
     time.sleep(1.0)
-    shown = watched.look(time.monotonic())
+    shown = watched.sample(time.monotonic())
     prominent = prominence.update(shown)
     registry = registry_of(lambda: (shown, prominent))
     return min(cost(lambda: text_of(registry))[1] for _ in range(5))

@@ -115,7 +115,7 @@ def the_exporter(patch: pytest.MonkeyPatch, patience_s: float, parser: str = "h1
     accountant = Accountant(
         ScriptedCensus(), Scripted(), machine(provenance="measured"), node="n1", policy="node", own_pid=99
     )
-    accountant.look(time.monotonic())
+    accountant.sample(time.monotonic())
     access = Access(TOKEN)
     options: dict[str, Any] = {"access": access, "interval_s": 60, "limits": few(patience_s), "parser": parser}
     with exporter.Exporter(accountant, Address("127.0.0.1", 0), **options) as serving:

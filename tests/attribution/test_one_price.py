@@ -78,14 +78,14 @@ def by_exporter(
     for pid in (WORKER, neighbour or WORKER):
         census.start(pid)
     accountant, before = Accountant(census, meter, profile, own_pid=OWN_PID), 0.0
-    accountant.look(0.0)
+    accountant.sample(0.0)
     for number, second in enumerate(told):
         meter.joules += second.joules
         census.run(WORKER, second.ours_s)
         census.busy_s += 0.0 if neighbour else second.others_s
         if neighbour:
             census.run(neighbour, second.others_s)
-        shown = accountant.look(number + 1.0)
+        shown = accountant.sample(number + 1.0)
         joules = sum(each.active_j for each in shown.processes if each.pid == WORKER)
         yield joules - before
         before = joules
@@ -100,7 +100,7 @@ def by_measure(told: list[Second], meter: Scripted, profile: MachineProfile, fol
         meter.joules += second.joules
         proc.work(second.ours_s + second.others_s)
         used += second.ours_s
-        stretch.look(number + 1.0, used)
+        stretch.sample(number + 1.0, used)
     energy = stretch.end(float(len(told)), used).energy
     assert isinstance(energy, Energy)
     return energy.joules

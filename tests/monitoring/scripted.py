@@ -135,7 +135,7 @@ class ScriptedCensus:
     def reserved(self, place: Place) -> float:
         return self.cores.get(place, 0.0)
 
-    def look(self) -> Count:
+    def sample(self) -> Count:
         used, self._used = self._used, {}
         exited, self._exited = self._exited, []
         return Count(tuple(used.items()), tuple(exited), (), self.busy_s, len(self.living), 0)

@@ -33,115 +33,115 @@ def exited(count: Count) -> dict[str, float]:
 def test_the_first_look_only_takes_down_who_is_there(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7)
     kernel.run(7, 100.0)
-    first = census.look()
+    first = census.sample()
     assert (used(first), first.living) == ({}, 2)
     kernel.run(7, 0.25)
-    assert used(census.look()) == {7: 0.25}
+    assert used(census.sample()) == {7: 0.25}
 
 
 def test_a_process_that_came_since_has_all_its_time_counted(kernel: ScriptedKernel, census: Census) -> None:
-    census.look()
+    census.sample()
     kernel.start(7)
     kernel.run(7, 0.3)
-    assert used(census.look()) == {7: 0.3}
+    assert used(census.sample()) == {7: 0.3}
 
 
 def test_a_pid_used_again_is_another_process(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7, command="old")
     kernel.run(7, 5.0)
-    census.look()
+    census.sample()
     kernel.end(7)
     kernel.start(7, command="new")
     kernel.run(7, 9.0)  # more than the old one had: time alone would not show it
-    count = census.look()
+    count = census.sample()
     assert [(process.name, seconds) for process, seconds in count.used] == [("new", 9.0)]
     assert [process.name for process in count.ended] == ["old"]
 
 
 def test_a_directory_the_kernel_had_forgotten_makes_no_new_process(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7)
-    census.look()
+    census.sample()
     before = census.living[7]
     kernel.forget_directories()
     kernel.run(7, 0.5)
-    assert used(census.look()) == {7: 0.5}
+    assert used(census.sample()) == {7: 0.5}
     assert census.living[7] is before
 
 
 def test_children_that_came_and_went_are_seen_through_their_parent(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7, command="make")
-    census.look()
+    census.sample()
     for pid in range(100, 140):
         kernel.start(pid, parent=7)
         kernel.run(pid, 0.02)
         kernel.end(pid)
     kernel.run(7, 0.01)
-    count = census.look()
+    count = census.sample()
     assert used(count) == {7: 0.01}
     assert exited(count) == {"make": 0.8}
 
 
 def test_what_was_seen_of_a_child_is_not_counted_again_when_it_ends(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7, command="make")
-    census.look()
+    census.sample()
     kernel.start(100, parent=7)
     kernel.run(100, 0.4)
-    assert used(census.look()) == {100: 0.4}
+    assert used(census.sample()) == {100: 0.4}
     kernel.run(100, 0.1)
     kernel.end(100)
     kernel.run(7, 0.01)
-    assert exited(census.look()) == {"make": 0.1}
+    assert exited(census.sample()) == {"make": 0.1}
 
 
 def test_a_child_whose_parent_died_first_is_not_counted_twice(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7, command="make")
     kernel.start(100, parent=7)
-    census.look()
+    census.sample()
     kernel.run(100, 2.0)
-    census.look()
+    census.sample()
     kernel.end(7)
     kernel.end(100)  # init waited for it
     kernel.run(1, 0.01)
-    assert exited(census.look()) == {}
+    assert exited(census.sample()) == {}
 
 
 def test_grandchildren_count_once(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7, command="make")
     kernel.start(8, parent=7, command="sh")
-    census.look()
+    census.sample()
     kernel.start(100, parent=8)
     kernel.run(100, 0.5)
     kernel.run(8, 0.1)
-    assert used(census.look()) == {100: 0.5, 8: 0.1}
+    assert used(census.sample()) == {100: 0.5, 8: 0.1}
     kernel.run(100, 0.2)
     kernel.end(100)
     kernel.end(8)
     kernel.run(7, 0.01)
-    assert exited(census.look()) == {"make": 0.2}
+    assert exited(census.sample()) == {"make": 0.2}
 
 
 def test_a_child_nobody_waits_for_is_nobodys_and_eats_nobodys_time(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7, command="make")
     kernel.start(100, parent=7)
-    census.look()
+    census.sample()
     kernel.run(100, 3.0)
-    census.look()
+    census.sample()
     kernel.end(100, waited_for=False)
-    census.look()
+    census.sample()
     kernel.start(101, parent=7)
     kernel.run(101, 0.2)
     kernel.end(101)
     kernel.run(7, 0.01)
     found: dict[str, float] = {}
     for _ in range(6):  # one that never had children is not asked at every look
-        found |= exited(census.look())
+        found |= exited(census.sample())
         kernel.run(7, 0.01)
     assert found == {"make": pytest.approx(0.2)}
 
 
 def test_ten_thousand_short_lived_processes_are_not_lost(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7, command="storm")
-    census.look()
+    census.sample()
     whole = 0.0
     for look in range(10):
         for number in range(1000):
@@ -150,7 +150,7 @@ def test_ten_thousand_short_lived_processes_are_not_lost(kernel: ScriptedKernel,
             if number % 10:
                 kernel.end(1000 + number)
         kernel.run(7, 0.01)
-        count = census.look()
+        count = census.sample()
         whole += sum(used(count).values()) + sum(exited(count).values())
         for number in range(0, 1000, 10):
             kernel.end(1000 + number)
@@ -161,9 +161,9 @@ def test_ten_thousand_short_lived_processes_are_not_lost(kernel: ScriptedKernel,
 def test_processes_we_may_not_read_still_have_cpu_time(kernel: ScriptedKernel, census: Census) -> None:
     kernel.start(7)
     kernel.hidden.add(7)
-    census.look()
+    census.sample()
     kernel.run(7, 0.5)
-    count = census.look()
+    count = census.sample()
     assert (used(count), count.hidden) == ({7: 0.5}, 1)
 
 
@@ -187,10 +187,10 @@ def test_what_a_group_counted_beyond_its_processes_came_and_went_in_it(kernel: S
     tree.use(DOCKER, 50.0)
     kernel.start(7, cgroup=f"0::{DOCKER}")
     census = Census(kernel, ControlGroups(tree.root))
-    census.look()
+    census.sample()
     counted(kernel, tree, 7, 0.5, DOCKER)
     tree.use(DOCKER, 0.3)
-    count = census.look()
+    count = census.sample()
     assert used(count) == {7: 0.5}
     assert [(each.place.container, round(each.cpu_s, 6)) for each in count.exited] == [(ID, 0.3)]
 
@@ -199,13 +199,13 @@ def test_groups_and_parents_do_not_count_the_same_time(kernel: ScriptedKernel, t
     tree.use(DOCKER, 1.0)
     kernel.start(7, cgroup=f"0::{DOCKER}", command="make")
     census = Census(kernel, ControlGroups(tree.root))
-    census.look()
+    census.sample()
     for pid in range(100, 120):
         kernel.start(pid, parent=7, cgroup=f"0::{DOCKER}")
         counted(kernel, tree, pid, 0.05, DOCKER)
         kernel.end(pid)
     counted(kernel, tree, 7, 0.1, DOCKER)
-    count = census.look()
+    count = census.sample()
     assert sum(used(count).values()) + sum(each.cpu_s for each in count.exited) == pytest.approx(1.1)
 
 
@@ -214,12 +214,12 @@ def test_a_group_read_late_or_early_invents_nothing(kernel: ScriptedKernel, tree
     tree.use(DOCKER, 1.0)
     kernel.start(7, cgroup=f"0::{DOCKER}")
     census = Census(kernel, ControlGroups(tree.root))
-    census.look()
+    census.sample()
     whole = 0.0
     for look in range(20):
         kernel.run(7, 1.0)
         tree.use(DOCKER, 0.99 if look % 2 else 1.01 if look else 1.0)
-        count = census.look()
+        count = census.sample()
         whole += sum(each.cpu_s for each in count.exited)
     assert whole <= 0.0101
 
@@ -228,9 +228,9 @@ def test_a_container_that_came_and_went_shows_in_the_group_around_it(kernel: Scr
     tree.use("/system.slice/engine.service", 1.0)
     kernel.start(7, cgroup="0::/system.slice/engine.service")
     census = Census(kernel, ControlGroups(tree.root))
-    census.look()
+    census.sample()
     tree.use(DOCKER, 0.7)
-    count = census.look()
+    count = census.sample()
     assert exited(count) == {"system.slice": 0.7}
 
 
@@ -238,15 +238,15 @@ def test_a_new_container_counts_from_its_first_process_on(kernel: ScriptedKernel
     tree.use("/system.slice/engine.service", 1.0)
     kernel.start(7, cgroup="0::/system.slice/engine.service")
     census = Census(kernel, ControlGroups(tree.root))
-    census.look()
+    census.sample()
     kernel.start(8, parent=7, cgroup=f"0::{DOCKER}")
     counted(kernel, tree, 8, 0.4, DOCKER)
     tree.use(DOCKER, 0.2)
-    first = census.look()
+    first = census.sample()
     assert (used(first), exited(first)) == ({8: 0.4}, {"system.slice": 0.2})
     counted(kernel, tree, 8, 0.4, DOCKER)
     tree.use(DOCKER, 0.2)
-    second = census.look()
+    second = census.sample()
     assert used(second) == {8: 0.4}
     assert [each.place.container for each in second.exited] == [ID]
 
@@ -255,23 +255,23 @@ def test_a_group_that_is_removed_is_forgotten(kernel: ScriptedKernel, tree: Grou
     tree.use(DOCKER, 1.0)
     kernel.start(7, cgroup=f"0::{DOCKER}")
     census = Census(kernel, ControlGroups(tree.root))
-    census.look()
+    census.sample()
     kernel.end(7)
     tree.remove(DOCKER)
     for _ in range(3):
-        assert used(census.look()) == {}
+        assert used(census.sample()) == {}
 
 
 def test_a_process_that_is_moved_into_a_container_is_found_there(kernel: ScriptedKernel, tree: GroupTree) -> None:
     tree.use("/system.slice/engine.service", 1.0)
     tree.use(DOCKER, 0.0)
     census = Census(kernel, ControlGroups(tree.root))
-    census.look()
+    census.sample()
     kernel.start(8, cgroup="0::/system.slice/engine.service", command="runc")
     counted(kernel, tree, 8, 0.1, "/system.slice/engine.service")
-    census.look()
+    census.sample()
     kernel.processes[8].cgroup, kernel.processes[8].command = f"0::{DOCKER}", "web"
-    census.look()
+    census.sample()
     assert (census.living[8].place.container, census.living[8].name) == (ID, "web")
 
 

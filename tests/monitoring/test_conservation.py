@@ -64,7 +64,7 @@ class Life(RuleBasedStateMachine):
         self.accountant = Accountant(self.census, self.meter, profile, policy=policy, weighing=weighing, own_pid=OWN)
         self.accountant._ledger._keep_s = 5.0
         self.census.start(OWN)
-        self.shown: Snapshot = self.accountant.look(self.now)
+        self.shown: Snapshot = self.accountant.sample(self.now)
         self.before: dict[str, float] = {}
         self.elapsed = 0.0
 
@@ -130,11 +130,11 @@ class Life(RuleBasedStateMachine):
 
     def looks(self, later: float) -> None:
         self.now += later
-        self.shown = self.accountant.look(self.now, self.asleep)
+        self.shown = self.accountant.sample(self.now, self.asleep)
 
     @rule(back=st.floats(0.01, 5))
     def looks_with_a_clock_that_went_back(self, back: float) -> None:
-        self.shown = self.accountant.look(self.now - back, self.asleep)
+        self.shown = self.accountant.sample(self.now - back, self.asleep)
 
     @invariant()
     def all_adds_up(self) -> None:
@@ -177,12 +177,12 @@ def test_three_who_ran_pay_in_proportion_and_the_rest_is_idle(policy: IdlePolicy
     for pid, place in ((1, PLACES[2]), (2, PLACES[3]), (OWN, PLACES[0])):
         census.start(pid, place)
     census.cores = {PLACES[2]: 1.5}
-    accountant.look(0.0)
+    accountant.sample(0.0)
     census.run(1, 0.5)
     census.run(2, 0.25)
     census.run(OWN, 0.25)
     meter.joules = 30.0  # 10 W idle, and 20 J for a CPU second
-    shown = accountant.look(1.0)
+    shown = accountant.sample(1.0)
     active = {entity.key[:1]: entity.active_j for entity in shown.containers}
     assert active == {"a": 10.0, "b": 5.0}
     assert adds_up(shown.last)
@@ -196,11 +196,11 @@ def test_who_is_heavier_pays_more_and_together_they_pay_the_same() -> None:
     accountant = Accountant(census, meter, machine(provenance="measured"), weighing=Uneven(), own_pid=OWN)
     census.start(1)  # 1.2 times a CPU second
     census.start(2)  # 2.2 times
-    accountant.look(0.0)
+    accountant.sample(0.0)
     census.run(1, 0.5)
     census.run(2, 0.5)
     meter.joules = 44.0
-    shown = accountant.look(1.0)
+    shown = accountant.sample(1.0)
     joules = {entity.name: entity.active_j for entity in shown.processes}
     assert joules == {"p1": pytest.approx(12.0), "p2": pytest.approx(22.0)}
 
@@ -209,14 +209,14 @@ def test_the_ended_are_kept_for_a_while_and_then_only_in_the_sum_of_their_kind()
     census, meter = ScriptedCensus(), Scripted()
     accountant = Accountant(census, meter, machine(provenance="measured"), own_pid=OWN)
     census.start(1, PLACES[3])
-    accountant.look(0.0)
+    accountant.sample(0.0)
     census.run(1, 1.0)
     meter.joules = 30.0
-    accountant.look(1.0)
+    accountant.sample(1.0)
     census.end(1)
-    shown = accountant.look(KEEP_S)
+    shown = accountant.sample(KEEP_S)
     assert [(each.ended, each.active_j) for each in shown.containers] == [(True, 20.0)]
-    shown = accountant.look(KEEP_S + 2.0)
+    shown = accountant.sample(KEEP_S + 2.0)
     assert (shown.processes, shown.containers, shown.pods) == ((), (), ())
     assert (shown.gone["process"], shown.gone["container"], shown.gone["pod"]) == (20.0, 20.0, 20.0)
 
@@ -224,15 +224,15 @@ def test_the_ended_are_kept_for_a_while_and_then_only_in_the_sum_of_their_kind()
 def test_ten_thousand_that_ended_do_not_stay_in_memory() -> None:
     census, meter = ScriptedCensus(), Scripted()
     accountant = Accountant(census, meter, machine(provenance="measured"), own_pid=OWN)
-    accountant.look(0.0)
+    accountant.sample(0.0)
     for look in range(1, 11):
         for pid in range(1000 * look, 1000 * (look + 1)):
             census.start(pid)
             census.run(pid, 0.0001)
         meter.joules += 100.0
-        accountant.look(float(look))
+        accountant.sample(float(look))
         for pid in range(1000 * look, 1000 * (look + 1)):
             census.end(pid)
-    shown = accountant.look(12.0)
+    shown = accountant.sample(12.0)
     assert len(shown.processes) <= MOST_ENDED
     assert joules(shown.processes) + shown.gone["process"] == shown.totals.entities_j

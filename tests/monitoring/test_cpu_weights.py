@@ -62,7 +62,7 @@ def live(silicon: Silicon, weighing: ByCounters, shares: list[dict[Process, floa
     for used in shares:
         joules = sum(silicon.run(process, seconds) for process, seconds in used.items())
         together: dict[Who, float] = dict(used.items())
-        weighing.look(together)
+        weighing.observe(together)
         weighing.learn(joules, 1.0)
 
 
@@ -93,10 +93,10 @@ def test_only_the_busiest_are_counted_and_idle_ones_are_forgotten() -> None:
     crowd = [Process(100 + number, number) for number in range(MOST_COUNTED + 20)]
     silicon.per_cycle |= {process.pid: 1.0 for process in crowd}
     used: dict[Who, float] = {process: 1.0 + number * 0.01 for number, process in enumerate(crowd)}
-    weighing.look(used)
+    weighing.observe(used)
     assert len(silicon) == MOST_COUNTED
     assert crowd[0].pid not in silicon
-    weighing.look({heavy: 1.0})
+    weighing.observe({heavy: 1.0})
     assert silicon.watched == {heavy.pid}
 
 

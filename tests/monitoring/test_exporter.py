@@ -48,14 +48,14 @@ class Machine:
         self.census.start(2, Place(f"/docker/{ID}", ID, "docker"))
         self.census.start(3, Place("/machine/guest", vm="guest", unit="x.scope"))
         self.now = time.monotonic()
-        self.accountant.look(self.now)
+        self.accountant.sample(self.now)
 
     def second(self, joules: float, *ran: float) -> None:
         self.now += 1.0
         self.meter.joules += joules
         for pid, seconds in enumerate(ran, start=1):
             self.census.run(pid, seconds)
-        self.accountant.look(self.now)
+        self.accountant.sample(self.now)
 
 
 def fetch(exporter: Exporter, path: str = "/metrics", token: str = "", accept: str = "") -> tuple[int, str]:
@@ -121,14 +121,14 @@ def test_so_many_processes_as_asked_for_have_series_and_the_rest_is_one(here: Ma
         before = 0.0
         for turn in range(5):
             here.second(90.0, 0.5, 0.3, *([0.02] * 40))
-            exporter._take(here.accountant.look(here.now))
+            exporter._take(here.accountant.sample(here.now))
             found = values(fetch(exporter)[1], "wattloom_process_energy_joules_total")
             assert len(found) == 3
             other = next(value for labels, value in found.items() if "other" in labels)
             assert other >= before, turn
             before = other
     assert {labels[-1] for labels in found} == {"1", "2", ""}
-    entities = here.accountant.look(here.now).totals.entities_j
+    entities = here.accountant.sample(here.now).totals.entities_j
     assert sum(found.values()) == pytest.approx(entities)
 
 
@@ -159,7 +159,7 @@ def test_pages_that_are_not_there_are_not_found(here: Machine) -> None:
 
 def test_looking_that_has_ended_is_not_well(here: Machine) -> None:
     exporter = Exporter(here.accountant, HERE, access=Access(TOKEN), interval_s=0.05)
-    here.census.look = None  # type: ignore[method-assign,assignment]
+    here.census.sample = None  # type: ignore[method-assign,assignment]
     before = threading.excepthook
     threading.excepthook = lambda _: None
     try:
@@ -476,7 +476,7 @@ def test_a_scrape_of_a_thousand_processes_is_quick(here: Machine) -> None:
     for pid in range(100, 1100):
         here.census.run(pid, 0.001)
     here.second(100.0)
-    exporter._take(here.accountant.look(here.now))
+    exporter._take(here.accountant.sample(here.now))
     best = 1.0
     for _ in range(5):
         began = time.thread_time()

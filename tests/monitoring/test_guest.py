@@ -28,14 +28,14 @@ from wattloom.monitoring.accountant import Accountant
 meter = HostShare(Path("{SHARE}"))
 accountant = Accountant(Census(), meter, this_machine())
 print(json.dumps({{"available": meter.available()}}))
-accountant.look(time.monotonic())
+accountant.sample(time.monotonic())
 time.sleep(1.0)
-accountant.look(time.monotonic())
+accountant.sample(time.monotonic())
 burning = subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"])
 began, first = time.monotonic(), None
 while time.monotonic() < began + 6.0:
     time.sleep(0.2)
-    seen = accountant.look(time.monotonic())
+    seen = accountant.sample(time.monotonic())
     mine = [each for each in seen.processes if each.pid == burning.pid and each.watts > 0.0]
     first = time.monotonic() - began if mine and first is None else first
 burning.kill()

@@ -32,7 +32,7 @@ class Scene:
         self.proc.work(busy)
         self.cpu_s += ours
         if look:
-            self.stretch.look(self.now, self.cpu_s)
+            self.stretch.sample(self.now, self.cpu_s)
 
     def end(self) -> Measured:
         return self.stretch.end(self.now, self.cpu_s)
@@ -166,7 +166,7 @@ def test_an_end_that_the_source_has_not_reached_is_unknown_and_not_nothing(tmp_p
     stretch = Stretch(meter, machine(), proc=ProcTree(tmp_path / "proc").root)
     stretch.begin(100.0, 0.0)
     meter.time, meter.joules = 101.0, 30.0
-    stretch.look(101.0, 1.0)
+    stretch.sample(101.0, 1.0)
     measured = stretch.end(130.0, 30.0)
     assert isinstance(measured.energy, Unknown)
     assert "29.0 of 30.0 s" in measured.energy.reason
@@ -181,7 +181,7 @@ def test_what_was_used_after_a_slow_sources_reading_is_paid_for_with_the_next(tm
         if second > 1:
             proc.work(1.0)
         meter.time, meter.joules = 100.5 + second - 1, meter.joules + joules * (0.5 if second == 1 else 1.0)
-        stretch.look(100.0 + second, second - 1.0)
+        stretch.sample(100.0 + second, second - 1.0)
     meter.time, meter.joules = 103.0, meter.joules + 20.0
     measured = stretch.end(103.0, 2.0)
     assert known(measured).joules == pytest.approx(70.0, rel=0.1)

@@ -25,13 +25,13 @@ class Run:
         self.accountant = Accountant(self.census, self.meter, machine(provenance="measured"), own_pid=99)
         self.census.start(1)
         self.now, self.asleep = 100.0, 0.0
-        self.shown = self.accountant.look(self.now)
+        self.shown = self.accountant.sample(self.now)
 
     def second(self, *, counts: bool = True, seconds: float = 1.0) -> Snapshot:
         self.now += seconds
         self.census.run(1, seconds)
         self.meter.joules += 30.0 * seconds if counts else 0.0
-        self.shown = self.accountant.look(self.now, self.asleep)
+        self.shown = self.accountant.sample(self.now, self.asleep)
         return self.shown
 
 
@@ -126,13 +126,13 @@ def test_a_slow_source_is_matched_with_who_ran_until_its_own_time(run: Run) -> N
     accountant = Accountant(census, meter, machine(provenance="measured"), own_pid=99)
     census.start(1)
     census.start(2)
-    accountant.look(0.0)
+    accountant.sample(0.0)
     census.run(1, 1.0)
     meter.joules = 30.0
-    accountant.look(1.0)
+    accountant.sample(1.0)
     census.run(2, 1.0)
     meter.joules = 60.0
-    shown = accountant.look(2.0)
+    shown = accountant.sample(2.0)
     halves = {entity.name: entity.cpu_s for entity in shown.processes}
     assert halves == {"p1": pytest.approx(1.0), "p2": pytest.approx(0.5)}
 
@@ -215,12 +215,12 @@ def test_a_dear_look_makes_the_next_one_come_later() -> None:
     class Dear(ScriptedCensus):
         looks = 0
 
-        def look(self):  # type: ignore[no-untyped-def]
+        def sample(self):  # type: ignore[no-untyped-def]
             self.looks += 1
             end = time.thread_time() + 0.02
             while time.thread_time() < end:
                 pass
-            return super().look()
+            return super().sample()
 
     census = Dear()
     sampler = Sampler(Accountant(census, Scripted(), machine(provenance="measured"), own_pid=99), 0.01)

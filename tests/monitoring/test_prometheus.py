@@ -49,12 +49,12 @@ class Busy(ScriptedCensus):
         for pid, place in enumerate((*PLACES, Place()), start=1):
             self.start(pid, place)
 
-    def look(self) -> Any:
+    def sample(self) -> Any:
         for pid in self.living:
             self.run(pid, 0.01 * pid)
         self.busy_s += 0.01
         self._meter.joules += 20.0
-        return super().look()
+        return super().sample()
 
 
 def busy_accountant() -> Accountant:

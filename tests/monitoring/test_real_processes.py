@@ -24,7 +24,7 @@ BURN = "import time; end = time.process_time() + {}\nwhile time.process_time() <
 @pytest.fixture
 def census() -> Census:
     made = Census()
-    made.look()
+    made.sample()
     return made
 
 
@@ -47,9 +47,9 @@ def test_a_burner_is_seen_with_its_name_and_its_seconds(census: Census) -> None:
         found, limit = 0.0, time.monotonic() + 30
         while found < 0.3 and time.monotonic() < limit:
             time.sleep(0.05)
-            found += seconds_of(census.look(), process.pid)
+            found += seconds_of(census.sample(), process.pid)
         time.sleep(0.2)
-        found += seconds_of(census.look(), process.pid)
+        found += seconds_of(census.sample(), process.pid)
         assert found == pytest.approx(time.clock_gettime((~process.pid << 3) | 2), abs=1e-6)
         assert census.living[process.pid].name.startswith("python")
         assert "process_time" in census.living[process.pid].command
@@ -63,7 +63,7 @@ def test_a_pid_that_the_kernel_gives_again_is_another_process(census: Census) ->
         pytest.skip("NOT TESTED: a real PID used twice. Writing /proc/sys/kernel/ns_last_pid needs root.")
     for _ in range(20):  # somebody else may take the number in between
         old = subprocess.Popen(["sleep", "60"])
-        census.look()
+        census.sample()
         before = census.living[old.pid]
         time.sleep(0.05)  # the kernel tells starts in steps of 10 ms
         end(old)
@@ -75,7 +75,7 @@ def test_a_pid_that_the_kernel_gives_again_is_another_process(census: Census) ->
     else:
         pytest.skip("NOT TESTED: a real PID used twice. This machine starts processes too fast to get one again.")
     try:
-        count = census.look()
+        count = census.sample()
         assert before in count.ended
         assert census.living[new.pid] is not before
         assert census.living[new.pid].key != before.key
@@ -91,13 +91,13 @@ def test_a_child_that_waits_to_be_waited_for_is_counted_once(census: Census) -> 
     while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < limit
         time.sleep(0.05)
-    assert seconds_of(census.look(), child.pid) >= 0.3
+    assert seconds_of(census.sample(), child.pid) >= 0.3
     child.wait()
     end_s = time.process_time() + 0.02
     while time.process_time() < end_s:
         pass
     own = census.living[os.getpid()].name
-    assert sum(each.cpu_s for each in census.look().exited if each.parent == own) < 0.1
+    assert sum(each.cpu_s for each in census.sample().exited if each.parent == own) < 0.1
 
 
 def test_forgotten_directories_are_recognised(census: Census) -> None:
@@ -106,7 +106,7 @@ def test_forgotten_directories_are_recognised(census: Census) -> None:
         pytest.skip("NOT TESTED: directories of /proc that the kernel forgot. Writing drop_caches needs root.")
     before = census.living[1]
     drop.write_text("2")
-    census.look()
+    census.sample()
     assert census.living[1] is before
 
 
@@ -118,14 +118,14 @@ def test_a_thousand_short_lived_processes_show_as_what_their_parent_waited_for(c
         whole, limit = 0.0, time.monotonic() + 60
         while time.monotonic() < limit:
             time.sleep(0.1)
-            count = census.look()
+            count = census.sample()
             whole += sum(each.cpu_s for each in count.exited if each.parent == "sh")
             whole += sum(seconds for process, seconds in count.used if process.name == "true")
             done = [each for each in census.living.values() if each.name == "sleep" and each.parent in parents]
             if len(done) == len(storm):
                 break
         for _ in range(5):
-            whole += sum(each.cpu_s for each in census.look().exited if each.parent == "sh")
+            whole += sum(each.cpu_s for each in census.sample().exited if each.parent == "sh")
         waited_for = sum(children_s(each.pid) for each in storm)
         assert waited_for > 0.2
         assert whole == pytest.approx(waited_for, rel=0.3)
@@ -158,7 +158,7 @@ def version(request: pytest.FixtureRequest) -> tuple[Path, Path]:
 def grouped(version: tuple[Path, Path]) -> Census:
     """A census that reads one of the two versions."""
     made = Census(groups=ControlGroups(version[0]))
-    made.look()
+    made.sample()
     return made
 
 
@@ -191,7 +191,7 @@ def test_a_real_control_group_counts_those_that_came_and_went_in_it(grouped: Cen
         limit = time.monotonic() + 60
         while time.monotonic() < limit:
             time.sleep(0.1)
-            count = grouped.look()
+            count = grouped.sample()
             used += sum(seconds for each, seconds in count.used if each.place.container == ID)
             unseen += sum(each.cpu_s for each in count.exited if each.place.container == ID)
             if (
@@ -200,7 +200,7 @@ def test_a_real_control_group_counts_those_that_came_and_went_in_it(grouped: Cen
             ):
                 break
         for _ in range(2):
-            unseen += sum(each.cpu_s for each in grouped.look().exited if each.place.container == ID)
+            unseen += sum(each.cpu_s for each in grouped.sample().exited if each.place.container == ID)
         assert grouped.living[process.pid].place.container == ID
         counted = grouped._groups.used_s(f"/docker/{ID}")
         assert counted is not None
@@ -216,7 +216,7 @@ def test_a_removed_control_group_does_no_harm(grouped: Census, container: Path) 
     process = subprocess.Popen(["sh", "-c", script])
     limit = time.monotonic() + 20
     while time.monotonic() < limit:
-        grouped.look()
+        grouped.sample()
         found = grouped.living.get(process.pid)
         if found is not None and found.place.container == ID:
             break
@@ -225,7 +225,7 @@ def test_a_removed_control_group_does_no_harm(grouped: Census, container: Path) 
     end(process)
     container.rmdir()
     for _ in range(6):
-        assert ID not in {each.place.container for each in grouped.look().exited}
+        assert ID not in {each.place.container for each in grouped.sample().exited}
     container.mkdir()
 
 
@@ -234,13 +234,13 @@ def test_a_look_at_many_processes_opens_no_files_of_theirs(census: Census) -> No
     many = [subprocess.Popen(["sleep", "60"]) for _ in range(100)]
     try:
         for _ in range(5):
-            census.look()
+            census.sample()
         kernel = census._kernel
         opened: list[int] = []
         original = kernel.text
         kernel.text = lambda pid, file: (opened.append(pid), original(pid, file))[1]  # type: ignore[method-assign,func-returns-value]
         for _ in range(3):
-            census.look()
+            census.sample()
         assert len({pid for pid in opened if pid in {each.pid for each in many}}) <= 10
     finally:
         for each in many:
@@ -252,10 +252,10 @@ import os, sys, time
 from wattloom.monitoring.census import Census
 os.setgid(65534), os.setuid(65534)
 census = Census()
-census.look()
+census.sample()
 end = time.process_time() + 0.05
 while time.process_time() < end: pass
-count = census.look()
+count = census.sample()
 print(count.living, count.hidden, any(process.pid == os.getpid() for process, _ in count.used))
 """
 

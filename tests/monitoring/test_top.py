@@ -41,13 +41,13 @@ def shown() -> Snapshot:
     census.start(1, Place(f"/docker/{ID}", ID, "docker")).command = "/usr/bin/python3 work.py [odd]"
     census.start(2, Place("/system.slice/ssh.service", unit="ssh.service")).command = "sshd: somebody"
     census.start(3)
-    accountant.look(0.0)
+    accountant.sample(0.0)
     census.run(1, 0.25)
     census.run(2, 0.5)
     census.came_and_went(Place(), 0.125, "make")
     census.busy_s += 0.125
     meter.joules = 30.0
-    return accountant.look(1.0)
+    return accountant.sample(1.0)
 
 
 def printed(shown: Snapshot, width: int, by: str = "process") -> str:

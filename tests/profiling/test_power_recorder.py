@@ -42,7 +42,7 @@ def recorded(answers: list[Sample | Unknown], folder: Path) -> PowerRecorder:
     meter = Told(answers)
     recorder = PowerRecorder(meter, Thermometer(folder), lambda: meter.time, meter.sleep, 0.5)
     while meter.answers:
-        recorder.look()
+        recorder.sample()
         recorder.wait()
     return recorder
 

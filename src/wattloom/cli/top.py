@@ -83,10 +83,10 @@ def _lines(
     from wattloom.metering.count import seconds_asleep
 
     history, out = History(), console()
-    accountant.look(monotonic(), seconds_asleep())
+    accountant.sample(monotonic(), seconds_asleep())
     while True:
         sleep(interval)
-        shown = accountant.look(monotonic(), seconds_asleep())
+        shown = accountant.sample(monotonic(), seconds_asleep())
         history.add(shown)
         if as_json:
             line = msgspec.json.encode(as_object(shown, by, sort, limit, time()))
@@ -114,7 +114,7 @@ def _live(accountant: "Accountant", by: "Kind", sort: "Sort", limit: int | None,
     lists: dict[str, Kind] = {"p": "process", "c": "container", "o": "pod", "v": "vm", "u": "unit"}
     orders: dict[str, Sort] = {"w": "watts", "j": "joules", "t": "cpu"}
     history, out = History(), console()
-    shown = accountant.look(monotonic(), seconds_asleep())
+    shown = accountant.sample(monotonic(), seconds_asleep())
     with Keyboard() as keyboard, Live(console=out, screen=True, auto_refresh=False) as screen:
         due = monotonic() + interval
         while True:
@@ -127,6 +127,6 @@ def _live(accountant: "Accountant", by: "Kind", sort: "Sort", limit: int | None,
                 return
             by, sort = lists.get(key, by), orders.get(key, sort)
             if monotonic() >= due:
-                shown = accountant.look(monotonic(), seconds_asleep())
+                shown = accountant.sample(monotonic(), seconds_asleep())
                 history.add(shown)
                 due = max(due + interval, monotonic() + interval / 2)

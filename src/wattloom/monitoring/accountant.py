@@ -50,13 +50,13 @@ class WhoRan(Protocol):
     @property
     def living(self) -> dict[int, Process]: ...
 
-    def look(self) -> Count: ...
+    def sample(self) -> Count: ...
 
     def reserved(self, place: Place) -> float: ...
 
 
 class Accountant:
-    """Say `look` about once a second, with a clock that never goes back and stops while the machine sleeps."""
+    """Say `sample` about once a second, with a clock that never goes back and stops while the machine sleeps."""
 
     def __init__(
         self,
@@ -89,9 +89,9 @@ class Accountant:
         self._asleep_s: float | None = None
         self._own_s = 0.0
 
-    def look(self, now: float, asleep_s: float = 0.0) -> Snapshot:
+    def sample(self, now: float, asleep_s: float = 0.0) -> Snapshot:
         """One look. `asleep_s`: how long the machine has slept since it was started, by which a nap is noticed."""
-        count = self._census.look()
+        count = self._census.sample()
         self._put_by(count, now)
         problem = self._nap(now, asleep_s) or self._read(now)
         self._ledger.seen(self._census.living.values(), now)
@@ -111,7 +111,7 @@ class Accountant:
             used[who] = used.get(who, 0.0) + each.cpu_s
         self._own_s += sum(seconds for process, seconds in count.used if process.pid == self._own)
         if begin is not None:
-            self._weighing.look(used)
+            self._weighing.observe(used)
             rise = max(busy - before, 0.0) if busy is not None and before is not None else 0.0
             self._pending.add(Look(begin, self._looked, used, rise))
 

@@ -53,7 +53,7 @@ class Count(msgspec.Struct, frozen=True):
 
 
 class Census:
-    """Look about once a second. The first look only takes down who is there."""
+    """Sample about once a second. The first sample only takes down who is there."""
 
     def __init__(self, kernel: Kernel | None = None, groups: ControlGroups | None = None) -> None:
         self._kernel: Final = kernel or ThisKernel()
@@ -81,7 +81,7 @@ class Census:
             known = self._reserved[place.group] = self._counts.reserved(place.group) or 0.0
         return known
 
-    def look(self) -> Count:
+    def sample(self) -> Count:
         self._counts.read()
         root_s, machine = self._groups.used_s("/"), self._kernel.machine()
         used, ended = self._see()

@@ -32,7 +32,7 @@ class Weighing(Protocol):
     counted: bool
     """Whether `factor` says anything."""
 
-    def look(self, used: Mapping[Who, float]) -> None:
+    def observe(self, used: Mapping[Who, float]) -> None:
         """Somebody used CPU seconds since the last look."""
 
     def learn(self, active_w: float, seconds: float) -> None:
@@ -67,7 +67,7 @@ class ByCpuTime:
     def __init__(self, why: str = "") -> None:
         self.summary = f"CPU time ({why})" if why else "CPU time"
 
-    def look(self, used: Mapping[Who, float]) -> None:
+    def observe(self, used: Mapping[Who, float]) -> None:
         pass
 
     def learn(self, active_w: float, seconds: float) -> None:
@@ -91,7 +91,7 @@ class ByCounters:
         self._sums = [0.0] * len(counts.events)
         self._counted_s = self._all_s = 0.0
 
-    def look(self, used: Mapping[Who, float]) -> None:
+    def observe(self, used: Mapping[Who, float]) -> None:
         rises = self._rises(used)
         self._all_s += sum(used.values())
         for process, rise in rises.items():

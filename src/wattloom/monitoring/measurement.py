@@ -62,7 +62,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 class Stretch:
-    """Adds up intervals. Say `begin`, then `look` every now and then, then `end`."""
+    """Adds up intervals. Say `begin`, then `sample` every now and then, then `end`."""
 
     def __init__(self, meter: Meter, profile: MachineProfile, *, proc: Path = PROC) -> None:
         self.meter: Final = meter
@@ -90,9 +90,9 @@ class Stretch:
 
     def begin(self, now: float, cpu_s: float) -> None:
         self._began, self._cpu_began, self._cpu_s = now, cpu_s, cpu_s
-        self.look(now, cpu_s)
+        self.sample(now, cpu_s)
 
-    def look(self, now: float, cpu_s: float) -> bool:
+    def sample(self, now: float, cpu_s: float) -> bool:
         """Read the meter; whether there was a new reading. `cpu_s` counts from any beginning and never falls."""
         self._put_by(now, cpu_s)
         found = self._readings.look(self._asked)
@@ -117,8 +117,8 @@ class Stretch:
         self._cpu_s = max(cpu_s, self._cpu_s)
 
     def end(self, now: float, cpu_s: float) -> Measured:
-        """All of it. Say `look` until a reading is not older than the end, where the source is slow."""
-        self.look(now, cpu_s)
+        """All of it. Say `sample` until a reading is not older than the end, where the source is slow."""
+        self.sample(now, cpu_s)
         last = self._readings.last
         open_s = now - (self._began if last is None else last.time)
         if self._waiting or last is None or open_s > LATE_S:

@@ -99,7 +99,7 @@ class Measurement:
     def _wait_for_reading(self, now: float, cpu_s: float) -> None:
         """A slow source shows the end of the block only later."""
         period = period_s(self._stretch.meter)
-        while self._stretch.look(max(now, monotonic()), cpu_s) or not self._stretch.read_until(now):
+        while self._stretch.sample(max(now, monotonic()), cpu_s) or not self._stretch.read_until(now):
             # One that says what is wrong with it is not given as long as one that is only slow.
             patience = min(period + 1.0, 2.0) if self._stretch.waiting else min(3.0 * period + 1.0, SLOWEST_S)
             if self._stretch.read_until(now) or period <= 0.0 or monotonic() > now + patience:
@@ -109,7 +109,7 @@ class Measurement:
     def _look_on(self) -> None:
         while not self._over.wait(READ_EVERY_S):
             with self._lock:
-                self._stretch.look(monotonic(), self._cpu())
+                self._stretch.sample(monotonic(), self._cpu())
 
 
 def own_cpu_seconds() -> float:

@@ -66,7 +66,7 @@ class Sampler:
         self._thread: Final = Thread(target=self._run, name="wattloom-watch", daemon=True)
         self.failure: BaseException | None = None
         """What ended the watching before it was told to."""
-        self.latest: Snapshot = accountant.look(monotonic(), seconds_asleep())
+        self.latest: Snapshot = accountant.sample(monotonic(), seconds_asleep())
 
     def start(self) -> None:
         self._thread.start()
@@ -85,7 +85,7 @@ class Sampler:
         try:
             while not self._over.wait(max(due - monotonic(), 0.0)):
                 began, cost = monotonic(), thread_time()
-                self.latest = self._accountant.look(began, seconds_asleep())
+                self.latest = self._accountant.sample(began, seconds_asleep())
                 if self._told is not None:
                     self._told(self.latest)
                 pause = max(self._interval_s, (thread_time() - cost) / MOST_OF_A_CORE)

@@ -44,7 +44,7 @@ def share_out_to_guests(
     try:
         while True:
             began = time.monotonic()
-            seen = accountant.look(began, seconds_asleep())
+            seen = accountant.sample(began, seconds_asleep())
             if seen.totals.unknown_s > unknown_s:
                 unknown_s = seen.totals.unknown_s
                 shares.begin_anew(uuid.uuid4().hex)

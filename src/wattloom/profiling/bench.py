@@ -153,7 +153,7 @@ class Bench:
         self._recorder.forget()
         began = self._recorder.now()
         while (passed := self._recorder.now() - began) < self._most_settle_s and goes_on():
-            self._look()
+            self._sample()
             window_s = max(self._terms.window_s, 6.0 * self._recorder.gap_s)
             power = settled(self._recorder.watts, Rest(window_s, self._terms.tolerance))
             warmth = Rest(window_s, 0.0, least=DEGREES)
@@ -164,13 +164,13 @@ class Bench:
 
     def _read(self, goes_on: Callable[[], bool], beside: Callable[[], None] = lambda: None) -> None:
         while goes_on():
-            self._look()
+            self._sample()
             beside()
             self._recorder.wait()
-        self._look()
+        self._sample()
 
-    def _look(self) -> None:
-        self._recorder.look()
+    def _sample(self) -> None:
+        self._recorder.sample()
         self._beat()
 
     def _busy(self) -> float:

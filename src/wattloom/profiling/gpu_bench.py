@@ -130,13 +130,13 @@ class GpuBench:
             self._recorder.wait()
         ready = self._recorder.now()
         while self._recorder.now() - ready < RAMP_S + 2.0 * self._lag_s and _runs(load):
-            self._look(load)
+            self._sample(load)
             self._recorder.wait()
         return ""
 
     def _at_work(self, load: GpuLoad) -> bool:
         """It says that it did something, or the driver does. Where neither ever says anything, it is believed."""
-        self._look(load)
+        self._sample(load)
         reading = self._device.reading
         if load.counts or load.speaks or reading is None:
             return load.counts
@@ -147,7 +147,7 @@ class GpuBench:
         self._recorder.forget()
         began = self._recorder.now()
         while (passed := self._recorder.now() - began) < self._terms.settle_s and _runs(load):
-            self._look(load)
+            self._sample(load)
             window_s = max(self._terms.window_s, 6.0 * self._recorder.gap_s)
             power = settled(self._recorder.watts, Rest(window_s, self._terms.tolerance))
             warmth = Rest(window_s, 0.0, least=2.0 * DEGREES)  # these sensors tell whole degrees
@@ -162,12 +162,12 @@ class GpuBench:
         others: list[float] = []
         group = load.group if load is not None else None
         self._device.others(self._recorder.now(), group)  # from here on
-        self._look(load)
+        self._sample(load)
         work = 0.0
         seconds = max(self._terms.seconds, (LEAST_INTERVALS + 2) * self._recorder.gap_s)
         while self._recorder.now() - begin < seconds and _runs(load):
             self._recorder.wait()
-            work += self._look(load)
+            work += self._sample(load)
             reading = self._device.reading
             if reading is not None and reading.utilisation is not None:
                 busy.append(reading.utilisation)
@@ -178,9 +178,9 @@ class GpuBench:
     def _lag_s(self) -> float:
         return self._device.reading.lag_s if self._device.reading is not None else 0.0
 
-    def _look(self, load: GpuLoad | None) -> float:
+    def _sample(self, load: GpuLoad | None) -> float:
         """Read now. The work that was done since the last look: a load that says a lot must not wait for us."""
-        self._recorder.look()
+        self._recorder.sample()
         self._beat()
         return load.work() if load is not None else 0.0
 

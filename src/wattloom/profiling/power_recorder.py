@@ -38,7 +38,7 @@ class PowerRecorder:
         """A new stretch begins."""
         self.samples, self.celsius, self.problem = self.samples[-1:], [], ""
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Read now."""
         now = self.now()
         found = self._meter.read(now)

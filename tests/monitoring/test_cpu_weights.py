@@ -38,7 +38,7 @@ class Silicon:
     def read(self, pid: int) -> tuple[float, ...] | None:
         return tuple(self.counted.setdefault(pid, [0.0, 0.0])) if pid in self.watched else None
 
-    def forget(self, pid: int) -> None:
+    def unwatch(self, pid: int) -> None:
         self.watched.discard(pid)
 
     def run(self, process: Process, seconds: float) -> float:

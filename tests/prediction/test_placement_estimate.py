@@ -67,7 +67,7 @@ def test_what_is_forgotten_is_worked_out_again() -> None:
     shape, place = Shape(0, f, requirements(1.0), 0.5, False), site(LINEAR)
     first = estimates.at(shape, place)
     assert estimates.at(shape, place) is first
-    estimates.forget(shape)
+    estimates.invalidate(shape)
     assert estimates.at(shape, place) is not first
 
 

@@ -20,7 +20,7 @@ class NodeSets:
         self._topologies: dict[str, Topology] = {}
         self._by_taints: dict[tuple[Taint, ...], int] = {}
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Nodes, labels or numbers have changed."""
         self._topologies.clear()
         self._by_taints.clear()

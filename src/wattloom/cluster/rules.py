@@ -60,10 +60,10 @@ class Rules:
         """It is being removed: it is there, and not counted where tasks are to be spread."""
         self._groups.leaves(shape, node)
 
-    def forget(self, shapes: list[Shape]) -> None:
+    def drop(self, shapes: list[Shape]) -> None:
         """No task of these shapes is left."""
         if self.active:
-            self._groups.forget(shapes)
+            self._groups.drop(shapes)
 
     # -- which nodes ---------------------------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Rules:
             self._index.numbering.settle()
         if self._revision != self._index.revision:
             self._revision = self._index.revision
-            self._node_sets.forget()
+            self._node_sets.invalidate()
         self._groups.see_the_revision()
         shape_constraints = self._groups.shape_constraints(shape)
         if shape_constraints.worked_out_at != self._revision:

@@ -148,7 +148,7 @@ class TaskGroup:
             self._domain_counts[key, among] = known
         return known
 
-    def forget_counts(self) -> None:
+    def invalidate_counts(self) -> None:
         """Nodes, their labels or their numbers have changed."""
         self._domain_counts.clear()
 

@@ -46,11 +46,11 @@ class TaskGroups:
         self._revision = self._index.revision
         self.stamp += 1
         for group in (*self._selected.values(), *self._ports.values()):
-            group.forget_counts()
+            group.invalidate_counts()
         for group in self._unwanted.values():
-            group.forget_counts()
+            group.invalidate_counts()
             if group.keepers is not None:
-                group.keepers.forget_counts()
+                group.keepers.invalidate_counts()
         return True
 
     # -- who is where --------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class TaskGroups:
             group.moved = True
             self.moved.append(group)
 
-    def forget(self, shapes: list[Shape]) -> None:
+    def drop(self, shapes: list[Shape]) -> None:
         """No task of these shapes is left: whom only they counted is not counted any more."""
         for shape in shapes:
             self._shape_constraints.pop(shape.index, None)

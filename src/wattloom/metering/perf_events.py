@@ -97,13 +97,13 @@ class ProcessCounters:
         except OSError:
             return None
 
-    def forget(self, pid: int) -> None:
+    def unwatch(self, pid: int) -> None:
         for thread in self._open.pop(pid, []):
             _close(thread)
 
     def close(self) -> None:
         for pid in list(self._open):
-            self.forget(pid)
+            self.unwatch(pid)
 
     def __enter__(self) -> "ProcessCounters":
         return self

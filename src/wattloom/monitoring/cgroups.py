@@ -48,10 +48,10 @@ class ControlGroups:
                 return self._parsed(os.pread(descriptor, BYTES, 0))
             return self._opened(path)
         except (OSError, ValueError, IndexError):
-            self.forget(path)
+            self.close(path)
             return None
 
-    def forget(self, path: str) -> None:
+    def close(self, path: str) -> None:
         """It is not asked any more."""
         descriptor = self._open.pop(path, None)
         if descriptor is not None:

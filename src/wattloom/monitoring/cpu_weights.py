@@ -56,7 +56,7 @@ class Counts(Protocol):
 
     def read(self, pid: int) -> tuple[float, ...] | None: ...
 
-    def forget(self, pid: int) -> None: ...
+    def unwatch(self, pid: int) -> None: ...
 
 
 class ByCpuTime:
@@ -151,7 +151,7 @@ class ByCounters:
         busy.sort(key=lambda who: -used[who])
         wanted = set(busy[:MOST_COUNTED])
         for process in set(self._before) - wanted:
-            self._counts.forget(process.pid)
+            self._counts.unwatch(process.pid)
             del self._before[process]
             self._factors.pop(process, None)
         for process in wanted - set(self._before):

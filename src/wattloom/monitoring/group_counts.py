@@ -101,7 +101,7 @@ class GroupCounts:
         self._known[path] = _Group(used, outer[0] if outer else "")
 
     def _drop(self, path: str) -> None:
-        self._groups.forget(path)
+        self._groups.close(path)
         del self._known[path]
         if len(self._uncounted) > 10_000:  # names of groups that are long gone
             self._uncounted = {"/"}

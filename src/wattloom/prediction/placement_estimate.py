@@ -151,7 +151,7 @@ class PlacementEstimates:
             found.append((cls, least))
         return found
 
-    def forget(self, shape: Shape) -> None:
+    def invalidate(self, shape: Shape) -> None:
         """A forecast for this shape has changed."""
         self._seen.pop(shape.index, None)
 

@@ -94,7 +94,7 @@ class Bench:
 
     def _idle_once(self) -> Reading:
         rested, settle_s = self._settle(lambda: True)
-        self._recorder.forget()
+        self._recorder.restart()
         begin, busy, own = self._recorder.now(), self._busy(), time.process_time()
         self._read(lambda: self._recorder.now() < begin + self.seconds)
         end = self._recorder.now()
@@ -112,7 +112,7 @@ class Bench:
         speeds: list[float] = []
         with Load(stressor, cpus, self.seconds, self._builtin) as load:
             end = load.certain_until(began, self._wait_for_work(load))
-            self._recorder.forget()
+            self._recorder.restart()
             begin = self._recorder.now()
             self._read(lambda: load.runs, lambda: speeds.extend(self._speed(cpus)))
             work = load.finish()
@@ -150,7 +150,7 @@ class Bench:
 
     def _settle(self, goes_on: Callable[[], bool]) -> tuple[bool, float]:
         """Wait until power and temperature rest. Whether they did, and how long it took."""
-        self._recorder.forget()
+        self._recorder.restart()
         began = self._recorder.now()
         while (passed := self._recorder.now() - began) < self._most_settle_s and goes_on():
             self._sample()

@@ -100,7 +100,7 @@ class GpuBench:
         if problem:
             return GpuPoint(share=share, settled=False, problem=problem)
         rested, settle_s = self._settle(load)
-        self._recorder.forget()
+        self._recorder.restart()
         begin = self._recorder.now()
         busy, others, work = self._read(begin, load)
         end = self._recorder.now()
@@ -144,7 +144,7 @@ class GpuBench:
 
     def _settle(self, load: GpuLoad | None) -> tuple[bool, float]:
         """Wait until power and temperature rest. Whether they did, and how long it took."""
-        self._recorder.forget()
+        self._recorder.restart()
         began = self._recorder.now()
         while (passed := self._recorder.now() - began) < self._terms.settle_s and _runs(load):
             self._sample(load)

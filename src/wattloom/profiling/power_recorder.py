@@ -29,12 +29,12 @@ class PowerRecorder:
         self.samples: list[Sample] = []
         self.celsius: list[tuple[float, float]] = []
         self.problem = ""
-        """The last reading that failed since `forget`."""
+        """The last reading that failed since `restart`."""
         self._gaps: deque[float] = deque(maxlen=15)
         self._meter, self._thermometer = meter, thermometer
         self._sleep, self._every_s = sleep, every_s
 
-    def forget(self) -> None:
+    def restart(self) -> None:
         """A new stretch begins."""
         self.samples, self.celsius, self.problem = self.samples[-1:], [], ""
 

@@ -98,6 +98,6 @@ class Leases:
             self.step_out(record, lease)
         return behind
 
-    def forget(self, shape: Shape) -> None:
+    def drop(self, shape: Shape) -> None:
         """No task of this shape is left."""
         self.by_shape.pop(shape.index, None)

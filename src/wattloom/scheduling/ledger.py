@@ -145,7 +145,7 @@ class Ledger:
     def too_many_shapes(self) -> bool:
         return len(self.shapes) > self._most_shapes
 
-    def forget_shapes(self) -> list[Shape]:
+    def drop_shapes(self) -> list[Shape]:
         """Drop all shapes that no task has now, with what was worked out for them."""
         idle = [shape for shape in self.shapes.values() if not shape.live]
         for shape in idle:
@@ -153,7 +153,7 @@ class Ledger:
             self.estimates.drop(shape)
             self.view.usual_cost.pop(shape.index, None)
         self._shape_of = {key: shape for key, shape in self._shape_of.items() if shape.live}
-        self.rules.forget(idle)
+        self.rules.drop(idle)
         self._usual_shape.clear()
         self._most_shapes = max(REMEMBERED_SHAPES, 2 * len(self.shapes))
         self.index.kinds_changed()
@@ -174,7 +174,7 @@ class Ledger:
         """Of one function, or of all."""
         for shape in self.shapes.values():
             if function is None or shape.function.name == function:
-                self.estimates.forget(shape)
+                self.estimates.invalidate(shape)
         self.index.kinds_changed()
 
     def read(self, node: str, watts: float, tasks: dict[str, float]) -> None:

@@ -141,7 +141,7 @@ class Queue:
         if head is not None:
             self._list(lane, head.order)
 
-    def forget(self, shape: Shape) -> None:
+    def drop(self, shape: Shape) -> None:
         """No task of this shape is left."""
         self.lanes.pop(shape.index, None)
         self.blocked.pop(shape.index, None)

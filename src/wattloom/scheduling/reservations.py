@@ -99,7 +99,7 @@ class Reservations:
         elif lane.blocked_by in ROOM:
             self._keep_a_node_free(record)
 
-    def forget(self, index: int) -> None:
+    def drop(self, index: int) -> None:
         """No task of the shape is left."""
         self.unwatched.pop(index, None)
 

@@ -234,10 +234,10 @@ class TaskEvents:
 
     def _shape_of(self, task: Task) -> Shape:
         if self._ledger.too_many_shapes:
-            for shape in self._ledger.forget_shapes():
-                self._queue.forget(shape)
-                self._leases.forget(shape)
-                self._reservations.forget(shape.index)
+            for shape in self._ledger.drop_shapes():
+                self._queue.drop(shape)
+                self._leases.drop(shape)
+                self._reservations.drop(shape.index)
         return self._ledger.shape_of(task)
 
     def _hold_back(self, record: TaskRecord) -> None:

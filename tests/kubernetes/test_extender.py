@@ -64,7 +64,7 @@ def test_pods_go_to_the_nodes_that_draw_least_for_them(plane: ControlPlane, list
         assert running.answered("filter", "chosen") == 30
         assert running.answered("prioritize", "chosen") == 0  # with one node left kube-scheduler asks nothing more
         eventually(lambda: running.call(lambda: running.extender.state.loads.assumed == 0))
-        assert running.call(lambda: len(running.extender.state.loads.by_uid)) == 30
+        assert running.call(lambda: len(running.extender.state.loads.pods.by_uid)) == 30
     assert set(where) <= {"b-cheap", "d-cheap"}
 
 

@@ -1,7 +1,7 @@
 """The extender's answers to single questions: choice, caps, assumptions, scores, and questions that make no sense."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,17 @@ from wattloom.cluster.index import FIRST_TIER, UNKNOWN_TIER
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
-from wattloom.kubernetes.extender import functions as extender_functions
 from wattloom.kubernetes.extender.answers import ALL, Answers
 from wattloom.kubernetes.extender.choice import Choice
 from wattloom.kubernetes.extender.cluster_state import bare_node
 from wattloom.kubernetes.extender.extender import advising, kept
-from wattloom.kubernetes.extender.load import Loads
+from wattloom.kubernetes.extender.load import MOST_ENDED, Loads
 from wattloom.kubernetes.extender.pages import METRICS
 from wattloom.kubernetes.extender.scores import scores
 from wattloom.kubernetes.model.objects import Node, Pod
 from wattloom.kubernetes.model.profiles import ANNOTATION
 from wattloom.kubernetes.scheduler.scheduler import usable_policy
+from wattloom.kubernetes.state import functions
 from wattloom.kubernetes.state.driver import TimedDriver
 from wattloom.kubernetes.state.node_cache import NodeCache
 from wattloom.policies.least_joules import SLOW_TIER
@@ -51,13 +51,19 @@ class Bench:
             lambda _: None,
             clock=lambda: self.time,
             mode="record",
-            remembered_ends=extender_functions.MOST_ENDED,
+            remembered_ends=MOST_ENDED,
         )
         self.heard = 0
-        self.loads = Loads(self.driver, lambda name: self.nodes.counts(name), assume_s=30.0, heard=lambda: self.heard)
-        self.nodes = NodeCache(
-            self.driver, here=self.loads.node_here, left=self.loads.node_left, busy=lambda _: False, form=bare_node
+        self.freed: list[str] = []
+        self.loads = Loads(
+            self.driver,
+            lambda name: self.nodes.counts(name),
+            assume_s=30.0,
+            freed=self.freed.append,
+            heard=lambda: self.heard,
         )
+        here, left, busy = self.loads.pods.node_here, self.loads.pods.node_left, self.loads.pods.busy
+        self.nodes = NodeCache(self.driver, here=here, left=left, busy=busy, form=bare_node)
         if cap_w is not None:
             self.driver.tell(ev.CapChanged(0.0, cap_w))
         choice = Choice(self.driver.engine.policy, self.driver.engine.ledger)
@@ -142,7 +148,7 @@ def test_so_many_as_are_kept_come_best_first() -> None:
     bench.node("b", curve(250))
     bench.node("a", curve(400))
     assert bench.chosen(pod("p"), "a", "b", "c") == ["c", "b"]
-    assert not bench.loads.by_uid  # which of them it will be is not known before the scores are asked for
+    assert not bench.loads.pods.by_uid  # which of them it will be is not known before the scores are asked for
     assert bench.scored(pod("p"), "c", "b")["c"] == 10
     assert bench.loads.assumed == 1
 
@@ -235,7 +241,7 @@ def test_a_pod_counts_where_it_was_sent_until_it_is_seen_there(bench: Bench) -> 
     bench.chosen(pod("a"), "cheap", "dear")
     assert bench.demand("cheap") == 1000
     bench.loads.changed(seen(pod("a", on="cheap")))
-    assert (bench.demand("cheap"), bench.loads.assumed, len(bench.loads.by_uid)) == (1000, 0, 1)
+    assert (bench.demand("cheap"), bench.loads.assumed, len(bench.loads.pods.by_uid)) == (1000, 0, 1)
     bench.time = 1000.0
     bench.loads.expire()
     assert bench.demand("cheap") == 1000
@@ -251,6 +257,33 @@ def test_a_pod_that_went_elsewhere_counts_there(bench: Bench) -> None:
     assert bench.driver.refused == 0
 
 
+def test_a_pod_that_went_elsewhere_is_learned_with_its_whole_run(bench: Bench) -> None:
+    """It was known before it ran, wherever it was thought to go."""
+    for number in range(5):
+        name = f"job-{number}"
+        bench.chosen(pod(name), "cheap", "dear")
+        bench.loads.changed(seen(pod(name, on="dear", phase="Running")))
+        bench.time += 60.0
+        bench.loads.deleted(seen(pod(name, on="dear", phase="Succeeded")))
+    assert bench.expected("job-9", "dear") == pytest.approx(60.0)
+    assert bench.driver.refused == 0
+
+
+def test_whoever_was_refused_hears_of_each_node_that_load_has_left(bench: Bench) -> None:
+    def freed(what: Callable[[Pod], None], body: Body) -> list[str]:
+        bench.freed.clear()
+        what(seen(body))
+        return list(bench.freed)
+
+    bench.chosen(pod("a"), "cheap", "dear")
+    assert freed(bench.loads.changed, pod("a", on="dear")) == ["cheap"]
+    assert freed(bench.loads.changed, pod("a", on="dear", phase="Running")) == []
+    assert freed(bench.loads.changed, pod("a", on="dear", cpu="500m", phase="Running")) == ["dear"]
+    assert freed(bench.loads.deleted, pod("a", on="dear")) == ["dear"]
+    assert freed(bench.loads.changed, pod("b", on="unknown")) == []
+    assert freed(bench.loads.deleted, pod("b", on="unknown")) == []
+
+
 def test_a_pod_that_goes_nowhere_is_given_up_after_a_while(bench: Bench) -> None:
     bench.chosen(pod("a"), "cheap", "dear")
     bench.time, bench.heard = 29.0, 1
@@ -258,7 +291,7 @@ def test_a_pod_that_goes_nowhere_is_given_up_after_a_while(bench: Bench) -> None
     assert bench.demand("cheap") == 1000
     bench.time = 31.0
     bench.loads.expire()
-    assert (bench.demand("cheap"), bench.loads.expired, bench.loads.by_uid) == (0, 1, {})
+    assert (bench.demand("cheap"), bench.loads.expired, bench.loads.pods.by_uid) == (0, 1, {})
     assert bench.chosen(pod("a"), "cheap", "dear") == ["cheap"]  # and may come again
     assert bench.driver.refused == 0
 
@@ -374,7 +407,7 @@ class Told:
 
 @pytest.mark.parametrize("policy", ["least-joules", "round-robin"])
 def test_all_that_the_engine_knows_it_was_told_as_events(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extender_functions, "MOST_IDLE", 20)
+    monkeypatch.setattr(functions, "MOST_IDLE", 20)
     bench, told = Bench(policy=policy), Told()
     bench.driver.driver.log = told
     bench.node("dear", curve(250))
@@ -385,7 +418,7 @@ def test_all_that_the_engine_knows_it_was_told_as_events(policy: str, monkeypatc
         bench.scored(pod(f"rank-{number}-x"), "cheap", "dear")
         bench.heard += 1
         bench.loads.expire()
-    again = Engine(advising(usable_policy(policy)), remembered_ends=extender_functions.MOST_ENDED)
+    again = Engine(advising(usable_policy(policy)), remembered_ends=MOST_ENDED)
     for event in told.events:
         assert all(isinstance(each, Conclude) for each in again.handle(event))
     one, other = fingerprint(bench.driver.engine), fingerprint(again)
@@ -404,7 +437,7 @@ def test_a_round_goes_on_from_the_last_answer() -> None:
 
 
 def test_functions_that_were_called_once_are_forgotten_in_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extender_functions, "MOST_IDLE", 20)
+    monkeypatch.setattr(functions, "MOST_IDLE", 20)
     ledger = bench.driver.engine.ledger
     for number in range(5):
         lives(bench, f"kept-{number}", "Pending", "Running")
@@ -418,7 +451,7 @@ def test_functions_that_were_called_once_are_forgotten_in_time(bench: Bench, mon
             bench.expected("kept-9", "cheap")
     assert len(ledger.functions) <= 20 + 2
     assert len(ledger.predictor.measured()) <= 20
-    assert len(ledger.ended) <= extender_functions.MOST_ENDED
+    assert len(ledger.ended) <= MOST_ENDED
     assert bench.expected("kept-9", "cheap") == pytest.approx(60.0)
     assert bench.expected("job-1-x", "cheap") is None  # may come again, as one that is new
     bench.nodes.deleted("cheap")

@@ -76,7 +76,7 @@ def test_the_extender_learns_how_long_pods_ran(plane: ControlPlane, api: Api, sp
     nodes(api, "n1", annotations={PROFILE: CURVE})
     with extending(plane) as running:
         add_pods(api, space, [fake_pod(name, node="n1") for name in JOBS])
-        by_uid = running.extender.state.loads.by_uid
+        by_uid = running.extender.state.loads.pods.by_uid
 
         def seen_running() -> bool:
             return bool(running.call(lambda: all(each.running_since is not None for each in by_uid.values())))
@@ -123,7 +123,7 @@ def test_the_extender_learns_nothing_of_pods_that_ran_before_it_without_these_ti
     with extending(plane) as running:
         assert kept(running) == len(JOBS)
         enter(api, space, "Succeeded")
-        eventually(lambda: not running.call(lambda: dict(running.extender.state.loads.by_uid)))
+        eventually(lambda: not running.call(lambda: dict(running.extender.state.loads.pods.by_uid)))
         assert learned(running) == {}
 
 
@@ -136,4 +136,4 @@ def test_pods_that_ended_are_not_kept_however_they_change(plane: ControlPlane, a
             api.patch(f"/api/v1/namespaces/{space}/pods/{name}", {"metadata": {"labels": {"seen": "yes"}}})
         add_pods(api, space, [fake_pod("lives", node="n1")])
         eventually(lambda: kept(running) == 1)  # told after all the others
-        assert running.call(lambda: len(running.extender.state.loads.by_uid)) == 1
+        assert running.call(lambda: len(running.extender.state.loads.pods.by_uid)) == 1

@@ -18,6 +18,7 @@ from wattloom.kubernetes.model import event_messages
 from wattloom.kubernetes.model.objects import Node, Pod
 from wattloom.kubernetes.model.profiles import Profiles
 from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.templates import Templates
 from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.state.driver import TimedDriver
 from wattloom.kubernetes.state.node_cache import NodeCache
@@ -45,9 +46,9 @@ class Bench:
         self._runner = asyncio.Runner()
         self.driver = _Noted(self.told, self._carry_out, lambda: self.time)
         self.pods = PodCache(
-            OURS,
             self.driver,
-            World(),
+            Templates(World()),
+            ours=lambda pod: pod.spec.scheduler_name == OURS,
             node_counts=lambda name: self.nodes.counts(name),
             settled=lambda name: self.nodes.settled(name),
             ready=self.ready.append,
@@ -479,6 +480,36 @@ def test_run_times_are_learned_from_what_a_real_api_server_tells(running: Runnin
     eventually(lambda: not running.call(lambda: cache.by_uid))
     measured = running.call(running.scheduler.driver.engine.ledger.predictor.measured)
     assert [(function, used.calls) for (function, _, _), used in measured.items()] == [(f"{space}/job", 5)]
+
+
+def test_a_pod_of_another_scheduler_is_known_while_it_waits_and_has_its_load_once_it_is_bound(bench: Bench) -> None:
+    bench.node("n1", cpu="4")
+    theirs = bench.pod("theirs", cpu="3", scheduler="default-scheduler")
+    assert (theirs.at, theirs.pod, bench.pods.waiting(), bench.pods.without_place()) == (At.OTHERS, None, [], {})
+    assert not [each for each in bench.told if isinstance(each, ev.TaskSubmitted)]
+    bench.pods.world_changed()
+    assert bench.pod("theirs", cpu="3", scheduler="default-scheduler", on="n1") is theirs
+    assert (theirs.at, bench.cpus("n1")) == (At.ON_NODE, 3.0)
+    assert bench.pod("ours", cpu="2").at is At.QUEUED
+    bench.removed("theirs", cpu="3", scheduler="default-scheduler", on="n1")
+    assert (bench.entry("ours").node, bench.refused) == ("n1", 0)
+
+
+def test_a_pod_of_another_scheduler_that_is_deleted_while_it_waits_is_forgotten(bench: Bench) -> None:
+    bench.pod("theirs", scheduler="default-scheduler")
+    told = len(bench.told)
+    bench.removed("theirs", scheduler="default-scheduler")
+    assert (bench.pods.by_uid, len(bench.told), bench.refused) == ({}, told, 0)
+
+
+def test_pods_on_nodes_are_kept_whole_only_if_they_must_be_read_again(bench: Bench) -> None:
+    """What keeps others away says so by itself, unless it names namespaces by their labels."""
+    bench.node("n1")
+    term: dict[str, Any] = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "a"}}}
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    assert bench.pod("one", on="n1", spec=apart).pod is None
+    term["namespaceSelector"] = {"matchLabels": {"team": "a"}}
+    assert bench.pod("two", on="n1", spec=apart).pod is not None
 
 
 def test_pods_of_others_teach_too(bench: Bench) -> None:

@@ -15,7 +15,6 @@ from wattloom.kubernetes.extender.load import Loads
 from wattloom.kubernetes.model.objects import Pod
 from wattloom.kubernetes.state.driver import TimedDriver
 from wattloom.policies.view import Ask
-from wattloom.workload.task import Task
 
 LOG: Final = logging.getLogger(__name__)
 ALL: Final = 1 << 30
@@ -97,7 +96,7 @@ class Answers:
         if keep == ALL:
             return self._all(asking.pod, ask, names)
         if len(found) == 1:
-            self._assume(asking.pod, task, found[0])
+            self._assume(asking.pod, found[0])
         return _passing(_listed(found))
 
     def _look_twice(self) -> bool:
@@ -111,7 +110,7 @@ class Answers:
         refused = self._choice.refused(ask, names)
         passed = [name for name in names if name not in refused] if refused else names
         if len(passed) == 1:  # kube-scheduler has nothing left to score, and will not ask
-            self._assume(pod, ask.task, passed[0])
+            self._assume(pod, passed[0])
         return msgspec.json.encode({"NodeNames": passed, "FailedNodes": refused, "Error": ""})
 
     # -- prioritize --------------------------------------------------------------------------------------------------
@@ -134,7 +133,7 @@ class Answers:
         found = self._choice.scored(self._choice.ask(task), names)
         self._count("prioritize", "chosen")
         if names:
-            self._assume(asking.pod, task, names[found.index(max(found))])
+            self._assume(asking.pod, names[found.index(max(found))])
         return _scored(names, found)
 
     # -- both --------------------------------------------------------------------------------------------------------
@@ -155,8 +154,8 @@ class Answers:
             LOG.warning(UNSYNCED)
         return False
 
-    def _assume(self, pod: Pod, task: Task, node: str) -> None:
-        self._loads.assume(pod.metadata.uid, task, node)
+    def _assume(self, pod: Pod, node: str) -> None:
+        self._loads.assume(pod, node)
         self._choice.taken(node)
 
     def _count(self, verb: str, result: str) -> None:

@@ -34,21 +34,20 @@ class ExtenderState:
         """`changed` is told of nodes that may be of another machine now, `freed` of those on which, or because of
         which, there may be room that was not there before."""
         self.loads: Final = Loads(
-            driver, lambda name: self.nodes.counts(name), assume_s=assume_s, freed=freed, heard=lambda: pods.heard
+            driver, lambda name: self.nodes.counts(name), assume_s=assume_s, freed=freed, heard=lambda: watch.heard
         )
-        self.nodes: Final = NodeCache(
-            driver, here=self.loads.node_here, left=self.loads.node_left, busy=lambda name: False, form=bare_node
-        )
+        pods = self.loads.pods
+        self.nodes: Final = NodeCache(driver, here=pods.node_here, left=pods.node_left, busy=pods.busy, form=bare_node)
         self.synced = False
         self._changed, self._freed = changed, freed
         self._told: Final = driver.engine.ledger.nodes
         """Nodes as the engine knows them."""
         self._profiles_soon: Final = Debounced(self._profiles_changed)
-        pods = Reflector(api, kinds.PODS, Informer(self._pod), fields=kinds.ON_NODES, slim=slim_pod)
+        watch = Reflector(api, kinds.PODS, Informer(self._pod), fields=kinds.ON_NODES, slim=slim_pod)
         self.reflectors: Final[list[Reflector[Any]]] = [
             Reflector(api, kinds.PROFILES, Informer(self._profile)),
             Reflector(api, kinds.NODES, Informer(self._node), slim=slim_node),
-            pods,
+            watch,
         ]
 
     async def start(self, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:

@@ -23,8 +23,8 @@ from wattloom.kubernetes.extender.answers import ALL, Answers
 from wattloom.kubernetes.extender.choice import Choice
 from wattloom.kubernetes.extender.cluster_state import ExtenderState
 from wattloom.kubernetes.extender.config import LISTEN
-from wattloom.kubernetes.extender.functions import MOST_ENDED
 from wattloom.kubernetes.extender.http import ExtenderServer, Verb
+from wattloom.kubernetes.extender.load import MOST_ENDED
 from wattloom.kubernetes.extender.nudge import Nudge
 from wattloom.kubernetes.extender.pages import ExtenderPages
 from wattloom.kubernetes.metrics import DECISION_S, Histogram
@@ -145,7 +145,7 @@ class Extender:
             self._problem = in_words(error)
             self._over.set()
             return
-        nodes, pods = len(self.state.nodes.objects), len(self.state.loads.by_uid)
+        nodes, pods = len(self.state.nodes.objects), len(self.state.loads.pods.by_uid)
         LOG.info("in step with the cluster: %d nodes, %d pods", nodes, pods)
         engine = self.driver.engine
         tell_where_tdp_is_not_kept(engine.policy, (cls.machine for cls in engine.ledger.view.classes()))

@@ -83,7 +83,7 @@ class ExtenderPages(Collector):
         loads, publisher = extender.state.loads, extender.publisher
         index = extender.driver.engine.ledger.index
         known = sum(node.cls.machine.knows_power for node in index.nodes.values())
-        seen = len(loads.by_uid) - loads.assumed
+        seen = len(loads.pods.by_uid) - loads.assumed
         return {
             CALLS: {labels: float(count) for labels, count in extender.answers.counts.items()},
             PODS: {("seen",): float(seen), ("assumed",): float(loads.assumed)},

@@ -39,7 +39,7 @@ class Templates:
     def found(self, pod: Pod) -> Task:
         """`pods.found_of`, cheaper."""
         spec, meta, status = pod.spec, pod.metadata, pod.status
-        if _looks_at_namespaces(spec.affinity):
+        if looks_at_namespaces(spec.affinity):
             return found_of(pod, self._world)
         asks = (spec.containers, spec.init_containers, spec.overhead, spec.resources, spec.priority, spec.affinity)
         containers = [
@@ -67,7 +67,7 @@ def depends_on_world(pod: Pod) -> bool:
     Most volumes do not matter: nearly every pod has one with the token of its service account."""
     spec = pod.spec
     claims = any(each.persistent_volume_claim is not None or each.ephemeral is not None for each in spec.volumes)
-    return claims or _looks_at_namespaces(spec.affinity)
+    return claims or looks_at_namespaces(spec.affinity)
 
 
 def _without_volumes(spec: PodSpec) -> PodSpec:
@@ -75,7 +75,7 @@ def _without_volumes(spec: PodSpec) -> PodSpec:
     return msgspec.structs.replace(spec, volumes=()) if spec.volumes else spec
 
 
-def _looks_at_namespaces(affinity: Affinity | None) -> bool:
+def looks_at_namespaces(affinity: Affinity | None) -> bool:
     """Whether what it means depends on the labels of namespaces."""
     if affinity is None:
         return False

@@ -12,6 +12,7 @@ from wattloom.kubernetes.client.reflector import HasMeta, Reflector
 from wattloom.kubernetes.model import kinds
 from wattloom.kubernetes.model.objects import MachineProfile, Node, Pod
 from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.templates import Templates
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.state.driver import TimedDriver
 from wattloom.kubernetes.state.informers import Debounced, Informer, read_once, slim_node, slim_pod
@@ -38,9 +39,9 @@ class ClusterState:
         """`node_changed` is told of nodes that are, or may be of a machine that is, different now."""
         self.world: Final = World()
         self.pods: Final = PodCache(
-            scheduler,
             driver,
-            self.world,
+            Templates(self.world),
+            ours=lambda pod: pod.spec.scheduler_name == scheduler,
             node_counts=lambda name: self.nodes.counts(name),
             settled=lambda name: self.nodes.settled(name),
             ready=ready,

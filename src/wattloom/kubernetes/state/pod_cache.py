@@ -1,60 +1,72 @@
 """The cluster's pods, as the engine is told of them.
 
 Owns which pod is which task of the engine, and each step of a pod's life as an event: pods of ours that wait go to
-the scheduling queue, pods on nodes are found there, whoever placed them, and all are ended when they end.
-Binds nothing.
+the scheduling queue, pods on nodes are found there, whoever placed them, and all are ended when they end. Pods of other
+schedulers that wait are known, no more. What a pod is to the engine, and which ones are ours, is said by whoever has
+the cache. Binds nothing.
 """
 
-import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from wattloom.kubernetes.model.annotations import RUNTIME
 from wattloom.kubernetes.model.objects import Pod
-from wattloom.kubernetes.model.pods import ended, gates, task_id
+from wattloom.kubernetes.model.pods import ended, gates
 from wattloom.kubernetes.model.run_time import ran_s
-from wattloom.kubernetes.model.storage_cache import World
-from wattloom.kubernetes.model.templates import Templates, depends_on_world
+from wattloom.kubernetes.model.templates import depends_on_world, looks_at_namespaces
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.state.driver import TimedDriver
-from wattloom.kubernetes.state.functions import define, shared_name
+from wattloom.kubernetes.state.functions import Functions
 from wattloom.kubernetes.state.pod_entry import At, PodEntry
 from wattloom.scheduling import events as ev
 from wattloom.workload.function import Function
 from wattloom.workload.task import Task
 
-LOG: Final = logging.getLogger(__name__)
 DELETED: Final = "it was deleted"
 NOT_YET: Final = ("", "Pending")
 """Phases of a pod that does not run yet."""
 
 
+class PodForm(Protocol):
+    """What the engine is told of a pod (`model.templates`: all of it)."""
+
+    def waiting(self, pod: Pod, /) -> Task | Unsupported:
+        """Without a node, as a task to be placed."""
+        ...
+
+    def found(self, pod: Pod, /) -> Task:
+        """On a node, whoever put it there."""
+        ...
+
+
 class PodCache:
-    """`ready` is told of pods of ours that may be scheduled, `not_followed` of those whose wishes we cannot follow."""
+    """`ready` is told of pods that are `ours` and may be scheduled, `not_followed` of those whose wishes we cannot
+    follow; `settled` of nodes that a pod has left, or to which a binding is known now."""
 
     def __init__(
         self,
-        scheduler: str,
         driver: TimedDriver,
-        world: World,
+        form: PodForm,
         *,
         node_counts: Callable[[str], bool],
         settled: Callable[[str], None],
-        ready: Callable[[PodEntry], None],
-        not_followed: Callable[[PodEntry, Unsupported], None],
+        ours: Callable[[Pod], bool] = lambda pod: False,
+        ready: Callable[[PodEntry], None] = lambda entry: None,
+        not_followed: Callable[[PodEntry, Unsupported], None] = lambda entry, wrong: None,
+        functions: Functions | None = None,
     ) -> None:
         self.by_uid: dict[str, PodEntry] = {}
         self.by_task: dict[str, PodEntry] = {}
         """Those that the engine has."""
         self.on_node: dict[str, set[PodEntry]] = {}
         """By node: pods there and on their way there."""
-        self._scheduler = scheduler
         self._driver = driver
-        self._templates = Templates(world)
+        self._form = form
+        self._functions = functions or Functions(driver)
         self._node_counts, self._settled = node_counts, settled
-        self._ready, self._not_followed = ready, not_followed
+        self._ours, self._ready, self._not_followed = ours, ready, not_followed
         self._sensitive: set[PodEntry] = set()
         self._queued: dict[str, PodEntry] = {}
         """By task: all that have no place, and some that have got one since."""
@@ -68,8 +80,10 @@ class PodCache:
             self.deleted(pod)
         elif pod.spec.node_name:
             self._seen_on_node(pod, entry)
-        elif pod.spec.scheduler_name == self._scheduler:
+        elif self._ours(pod):
             self._seen_waiting(pod, entry)
+        elif entry is None:
+            self.by_uid[pod.metadata.uid] = PodEntry.of_others(pod)
         if bound_for:
             self._settled(bound_for)
 
@@ -77,9 +91,9 @@ class PodCache:
         """Ended, or removed. One that was stopped may end as one that succeeded: it did not run to its end."""
         entry = self.by_uid.pop(pod.metadata.uid, None)
         if entry is not None:
-            node, since = entry.node, entry.running_since
+            since = entry.running_since
             seen_s = None if since is None else self._driver.now - since
-            self._end(entry, pod.status.phase, ran_s(pod, seen_s))
+            node = self._end(entry, pod.status.phase, ran_s(pod, seen_s))
             self._sensitive.discard(entry)
             entry.pod = None
             if node:
@@ -113,7 +127,7 @@ class PodCache:
             self._ready(entry)
 
     def _differs(self, entry: PodEntry, pod: Pod) -> bool:
-        task = self._templates.waiting(pod)
+        task = self._form.waiting(pod)
         known = entry.task
         if isinstance(task, Unsupported) or known is None or _runtime(pod) != entry.runtime:
             return True
@@ -134,7 +148,7 @@ class PodCache:
             return False
         if gates(pod) or pod.metadata.deletion_timestamp is not None:
             return False
-        task = self._templates.waiting(pod)
+        task = self._form.waiting(pod)
         if isinstance(task, Unsupported):
             self._sensitive.add(entry)
             self._not_followed(entry, task)
@@ -170,10 +184,13 @@ class PodCache:
         if entry.at is At.BINDING and entry.node == node:
             self._tell(ev.TaskStarted(self._driver.now, self._name(entry), entry.attempt))
             self._settle(entry, pod)
-        elif entry.at is At.ON_NODE:
+        elif entry.at is At.ON_NODE and entry.node == node:
             if self._holds_other(entry, pod):
                 self._renew(entry, pod)
+                self._settled(node)
         else:
+            if entry.at is At.ON_NODE:  # somebody assumed so, and was wrong
+                self._settled(self._end(entry, ""))
             self._find(entry, pod)
         self._look(entry, pod)
         self._clock(entry, pod)
@@ -188,7 +205,7 @@ class PodCache:
             self._move(entry, node)
             return
         if entry.at not in (At.QUEUED, At.BINDING):
-            self._as_told(entry, self._templates.found(pod), pod)
+            self._as_told(entry, self._form.found(pod), pod)
         self._put_there(entry, node)
         self._settle(entry, pod)
 
@@ -196,7 +213,7 @@ class PodCache:
         """The same pod has other needs: it takes its part anew where it is."""
         known = entry.task
         assert known is not None
-        found = self._templates.found(pod)
+        found = self._form.found(pod)
         entry.task = msgspec.structs.replace(found, id=known.id, function=known.function)
         self._settle(entry, pod)
         self._tell(ev.TaskChanged(self._driver.now, entry.task))
@@ -214,8 +231,7 @@ class PodCache:
 
     def _settle(self, entry: PodEntry, pod: Pod) -> None:
         entry.at = At.ON_NODE
-        affinity = pod.spec.affinity
-        if affinity is not None and affinity.pod_anti_affinity is not None:
+        if looks_at_namespaces(pod.spec.affinity):
             entry.pod = pod
             self._sensitive.add(entry)
         else:
@@ -239,7 +255,7 @@ class PodCache:
 
     def _holds_other(self, entry: PodEntry, pod: Pod) -> bool:
         """Whether it was resized in place, or whom it keeps away or is kept away from is different now."""
-        known, now = entry.task, self._templates.found(pod)
+        known, now = entry.task, self._form.found(pod)
         if known is None or known.requirements is now.requirements:
             return False
         return _weight(known) != _weight(now)
@@ -259,6 +275,7 @@ class PodCache:
                 base, leaving = entry.parked.id.partition("~")[0], entry.leaving
                 entry.task = msgspec.structs.replace(entry.parked, id=f"{base}~{entry.generation}")
                 entry.at, entry.parked = At.ON_NODE, None
+                self._functions.called(entry.task.function)
                 self._put_there(entry, node)
                 if leaving:
                     self._leave(entry)
@@ -300,8 +317,9 @@ class PodCache:
         if entry.pod is not None and not entry.unwanted:  # it may have changed meanwhile
             self._seen_waiting(entry.pod, entry)
 
-    def _end(self, entry: PodEntry, phase: str, seconds: float | None = None) -> None:
-        now = self._driver.now
+    def _end(self, entry: PodEntry, phase: str, seconds: float | None = None) -> str:
+        """The node it was on, if any."""
+        now, node = self._driver.now, entry.node
         on_node = entry.at in (At.BINDING, At.ON_NODE)
         if on_node and phase == "Succeeded":
             self._tell(ev.TaskFinished(now, self._name(entry), entry.attempt, seconds))
@@ -310,12 +328,14 @@ class PodCache:
         elif on_node or entry.at is At.QUEUED:
             self._tell(ev.TaskRemoved(now, self._name(entry), DELETED))
         self._forget(entry)
+        return node
 
     def _forget(self, entry: PodEntry) -> None:
         """The engine does not have it any more; under this name it never will."""
         self._move(entry, "")
         if entry.task is not None:
             self.by_task.pop(entry.task.id, None)
+            self._functions.left(entry.task.function)
             entry.task = None
             entry.generation += 1
         entry.at = At.ASIDE
@@ -334,12 +354,12 @@ class PodCache:
 
     def _as_told(self, entry: PodEntry, task: Task, pod: Pod) -> Task:
         """Under a name that was never told, calling a function that is defined."""
-        function = shared_name(task.function, pod)
-        name = task.id if entry.generation == 1 else f"{task_id(pod)}~{entry.generation}"
+        function = self._functions.define(task.function, pod)
+        name = task.id if entry.generation == 1 else f"{task.id}~{entry.generation}"
         if name != task.id or function != task.function:
             task = msgspec.structs.replace(task, id=name, function=function)
         entry.task, entry.runtime = task, _runtime(pod)
-        define(self._driver, function, pod)
+        self._functions.called(function)
         return task
 
     def _name(self, entry: PodEntry) -> str:

@@ -1,10 +1,10 @@
-"""One pod as the scheduler keeps it, from its creation to its end.
+"""One pod as the cache keeps it, from its creation to its end.
 
 Owns the stages of that and what is remembered in each. Tells nobody anything.
 """
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 from wattloom.cluster.reasons import Reason
 from wattloom.kubernetes.client.event_aggregator import Pod as Reference
@@ -15,6 +15,8 @@ from wattloom.workload.task import Task
 class At(IntEnum):
     """Where a pod is in its life."""
 
+    OTHERS = -1
+    """Without a node, and not ours to place."""
     ASIDE = 0
     """Without a node, and the engine does not know it: gated, not followed, or nobody decides yet."""
     QUEUED = 1
@@ -82,6 +84,13 @@ class PodEntry:
         self.running_since: float | None = None
         self.runtime = ""
         """How long it runs, as its owner declared when the engine was told."""
+
+    @classmethod
+    def of_others(cls, pod: Pod) -> Self:
+        """That it is there is enough."""
+        entry = cls(pod)
+        entry.at, entry.pod = At.OTHERS, None
+        return entry
 
     @property
     def order(self) -> tuple[int, str, str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wattloom.errors import InputError
-from wattloom.setting_groups import Local, Settings
+from wattloom.setting_groups import Local, Settings, groups
 from wattloom.settings import (
     SettingsError,
     default_journal,
@@ -129,8 +129,8 @@ def test_a_project_file_with_a_wrong_table_is_named(tmp_path: Path) -> None:
 
 def test_every_setting_is_on_the_page_with_its_default() -> None:
     sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", DOCS.read_text(), re.MULTILINE | re.DOTALL))
-    for group in Settings.__struct_fields__:
-        values = getattr(Settings(), group)
+    for group, kind in groups().items():
+        values = kind()
         for name in values.__struct_fields__:
             value = getattr(values, name)
             shown = f'"{value}"' if isinstance(value, str) else str(value).lower() if value is False else f"{value:g}"

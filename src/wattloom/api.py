@@ -31,7 +31,7 @@ from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, se
 from wattloom.policies.loading import both_ways, is_file, load_policy, load_recorded, with_sleep
 from wattloom.policies.protocol import Policy, sleeping
 from wattloom.prediction.loading import USUAL as USUAL_PREDICTOR
-from wattloom.prediction.loading import load_predictor
+from wattloom.prediction.loading import load_predictor, predictor_with_settings
 from wattloom.prediction.protocol import Predictor
 from wattloom.scheduling.instructions import ALL_MOVES
 from wattloom.simulation import replay as replaying
@@ -459,7 +459,10 @@ def _log_named(log: str | Path) -> Path:
 
 def _predictor(given: str | Predictor) -> tuple[str, Predictor]:
     """The same of a predictor."""
-    return (given, load_predictor(given)) if isinstance(given, str) else (given.name, given)
+    if not isinstance(given, str):
+        return given.name, given
+    spec = predictor_with_settings(given)
+    return spec, load_predictor(spec)
 
 
 def _recorded_policy(path: Path, trusted: bool) -> Policy:

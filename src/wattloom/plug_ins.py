@@ -2,6 +2,9 @@
 
 Owns the way in, which is one for what is built in, installed packages (entry points of a group) and single files. Every
 mistake is an error that says what is wrong and what would be right. Knows nothing of what it loads but its base class.
+
+What has a parameter `settings` (`setting_groups`) has the fields of its type as options. What is set for it holds where
+an option is not written; `with_settings` writes it out, since a log has to name all that decisions were made with.
 """
 
 import sys
@@ -15,7 +18,10 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import msgspec
+
 from wattloom.errors import InputError
+from wattloom.setting_groups import PlugInProblem, keys_with, settings_type
 
 T = TypeVar("T")
 
@@ -77,6 +83,37 @@ class PlugIns(Generic[T]):
         head, given = split(spec)
         more = [f"{key}={value}" for key, value in options.items() if key not in self.pairs(head, given)]
         return f"{head}:{','.join([*filter(None, [given]), *more])}" if given or more else head
+
+    def with_settings(self, spec: str) -> str:
+        """The same with what is set for it, as options beside those that were written. A file has only these."""
+        label, _ = split(spec)
+        kind = None if is_file(spec) else self._settings_of(self.class_of(spec), label)
+        if kind is None:
+            return spec
+        from wattloom.settings import load_settings
+
+        found, usual = load_settings().of(label, kind), kind()
+        values = {key: getattr(found, key) for key in kind.__struct_fields__}
+        return self.with_options(
+            spec,
+            {key: self._written(f"{label}.{key}", each) for key, each in values.items() if each != getattr(usual, key)},
+        )
+
+    def _written(self, field: str, value: object) -> str:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if "," in text or text != text.strip():
+            raise self.error(field, f"is set to {text!r}: a comma or a space at its end cannot stand in an option")
+        return text
+
+    def _settings_of(self, cls: type[T], label: str) -> type[msgspec.Struct] | None:
+        try:
+            kind = settings_type(cls)
+        except PlugInProblem as problem:
+            raise self.error(label, str(problem)) from problem
+        secret = keys_with("credential", kind) if kind is not None else ()
+        for key in secret:
+            raise self.error(f"{label}.{key}", f"is a credential: a {self.kind} has none, since logs name its settings")
+        return kind
 
     def available(self) -> dict[str, type[T]]:
         """Every installed one that can be loaded, by name."""
@@ -166,14 +203,21 @@ class PlugIns(Generic[T]):
 
     def make(self, cls: type[T], label: str, pairs: dict[str, str]) -> T:
         """One of the class with options as they were written."""
-        types = dict.fromkeys(self.switches, bool) | _parameters(cls)
+        kind = self._settings_of(cls, label)
+        types = dict.fromkeys(self.switches, bool) | _parameters(cls, kind) | _fields(kind)
         for key in pairs:
             if key not in types:
                 known = _instead(key, types, "its options are") if types else "; it has none"
                 raise self.error(f"{label}.{key}", f"is not an option of {label}{known}")
         try:
-            values = {key: _convert(f"{label}.{key}", text, types[key]) for key, text in pairs.items()}
-            made, switched = self._made(cls, values)
+            told = _fields(kind)
+            values = {
+                key: _read(f"{label}.{key}", text, told[key])
+                if key in told
+                else _convert(f"{label}.{key}", text, types[key])
+                for key, text in pairs.items()
+            }
+            made, switched = self._made(cls, kind, values)
         except _NotConverted as problem:
             raise self.error(problem.field, problem.problem) from None
         except InputError as problem:
@@ -186,23 +230,43 @@ class PlugIns(Generic[T]):
             setattr(made, attribute, value)
         return made
 
-    def _made(self, cls: type[T], values: dict[str, Any]) -> tuple[T, dict[str, Any]]:
+    def _made(
+        self, cls: type[T], kind: type[msgspec.Struct] | None, values: dict[str, Any]
+    ) -> tuple[T, dict[str, Any]]:
         """One of the class, and the attributes that are to be set on it."""
-        own = _parameters(cls)
-        switched = {self.switches[key]: value for key, value in values.items() if key not in own}
-        return cls(**{key: value for key, value in values.items() if key in own}), switched
+        own, told = _parameters(cls, kind), _fields(kind)
+        switched = {self.switches[key]: value for key, value in values.items() if key not in own and key not in told}
+        given = {key: value for key, value in values.items() if key in own}
+        if kind is not None:
+            given["settings"] = kind(**{key: value for key, value in values.items() if key in told})
+        return cls(**given), switched
 
 
 class _NotConverted(InputError):
     """A text that is no value of an option."""
 
 
-def _parameters(cls: type[object]) -> dict[str, object]:
-    """The constructor's parameters that can be given by name, and their types."""
+def _fields(kind: type[msgspec.Struct] | None) -> dict[str, object]:
+    """Settings by name, and their types."""
+    return {} if kind is None else {field.name: field.type for field in msgspec.structs.fields(kind)}
+
+
+def _read(field: str, text: str, wanted: object) -> Any:
+    """The text as a value of that setting, as from the environment."""
+    from wattloom.settings import SettingsError, read_text
+
+    try:
+        return read_text(field, text, wanted)
+    except SettingsError as problem:
+        raise _NotConverted(field, problem.problem) from problem
+
+
+def _parameters(cls: type[object], kind: type[msgspec.Struct] | None) -> dict[str, object]:
+    """The constructor's parameters that can be given by name, and their types; without its settings."""
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     names = [name for name, parameter in signature(cls).parameters.items() if parameter.kind in by_name]
     hints = get_type_hints(cls.__init__) if names else {}
-    return {name: hints.get(name, str) for name in names}
+    return {name: hints.get(name, str) for name in names if kind is None or name != "settings"}
 
 
 def _convert(field: str, text: str, wanted: object) -> Any:

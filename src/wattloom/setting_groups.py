@@ -1,15 +1,43 @@
-"""Which settings there are, in groups: one class for each, with a line under every setting.
+"""Which settings there are, in groups: those of running here, and those that plug-ins bring.
 
-Owns their names, defaults and bounds. Where values come from is `settings`'s business. A meter that must be told where
-its source is has a group of its own name; without an address it is off.
+Owns the group `local`, what a plug-in writes to bring a group of its own, and how that is found. Where values come from
+is `settings`'s business.
+
+What the entry point of a plug-in names, a function or a class, may have a parameter `settings` whose type is a msgspec
+Struct with a default for every field: its group, under the plug-in's name. Ours do as others do. A plug-in is loaded
+for that only once somebody has set something under its name.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from inspect import isclass, signature
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from wattloom.errors import InputError
+
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+
+Role = Literal["credential", "receiver", "path"]
+ROLE: Final = "wattloom"
+Credential = Annotated[str, msgspec.Meta(extra={ROLE: "credential"})]
+"""Tells the other side who asks: goes only where a receiver says that stands in the same place."""
+Receiver = Annotated[str, msgspec.Meta(extra={ROLE: "receiver"})]
+"""Says who is told, and who may listen."""
+FilePath = Annotated[str, msgspec.Meta(extra={ROLE: "path"})]
+"""`~` is the home folder in it."""
+BY_NAME: Final[dict[Role, tuple[str, ...]]] = {
+    "credential": ("user", "password", "token", "community"),
+    "receiver": ("url", "host", "certificate", "cipher_suite", "clear_text"),
+    "path": ("journal", "keys", "path", "certificate"),
+}
+"""Settings that are so by their name, whatever their type says."""
+PLUG_INS: Final = {"wattloom.meters": "meter", "wattloom.predictors": "predictor"}
+"""Groups of entry points whose plug-ins may bring settings."""
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,150 +64,113 @@ class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which policy decides, as `--policy` takes it."""
 
 
-class Prometheus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Any expression that a Prometheus server can answer."""
+class Unchecked(msgspec.Struct, frozen=True):
+    """What is set for a plug-in that cannot be loaded, so that nobody knows what is right. Whoever wants the plug-in is
+    told what is wrong with it; nobody else is kept by it."""
 
-    url: str = ""
-    """Address of the server, as `http://localhost:9090`."""
-    expression: str = ""
-    """What to ask: a single number, in watts or in joules that only rise."""
-    unit: Literal["watts", "joules"] = "watts"
-    """What the number is."""
-    quantity: Literal["wall", "package"] = "wall"
-    """What it is of: the plug, or the processors with their memory."""
-    provenance: Literal["measured", "modelled", "estimated"] = "measured"
-    """How those know it who gave it to the server."""
-    token: str = ""
-    """A bearer token, if the server wants one. Best given by the environment, with the address:
-    WATTLOOM_PROMETHEUS__TOKEN."""
-    certificate: str = ""
-    """A file with the certificate to trust; `any`: trust every one."""
-    clear_text: bool = False
-    """Send credentials where everybody on the way can read them: over plain http to another machine."""
+    values: dict[str, Any] = {}
 
 
-class Scaphandre(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Scaphandre's own exporter."""
-
-    url: str = ""
-    """Address of its metrics, as `http://localhost:8080/metrics`."""
-
-
-class Kepler(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Kepler's own exporter, before and after its change of names."""
-
-    url: str = ""
-    """Address of its metrics, as `http://localhost:28282/metrics`."""
-    node: str = ""
-    """Which node, where one address shows several. Empty: the only one."""
-    quantity: Literal["package", "wall"] = "package"
-    """Processors with their memory, or the whole platform where Kepler knows that."""
-
-
-class Powerapi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Power reports of PowerAPI's formulas."""
-
-    reports: str = ""
-    """A file of power reports, one JSON object in a line; or the address of its Prometheus output."""
-    target: str = "rapl"
-    """Whose power is the machine's own in them."""
-
-
-class Pcp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Performance Co-Pilot, through pmproxy."""
-
-    url: str = ""
-    """Address of pmproxy, as `http://localhost:44322`."""
-    metric: str = "denki.rapl.sysfs"
-    """Which metric: of `denki.rapl` packages and memory are added up (older versions call it `denki.rapl.raw`, which is
-    found by itself); `nvidia.energy` is of the accelerators."""
-    host: str = ""
-    """Whose metrics pmproxy is to fetch. Empty: those of the machine it runs on."""
-
-
-class Ipmi(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The machine's management controller by IPMI (DCMI power reading), with ipmitool."""
-
-    enabled: bool = False
-    """Ask it at all: a controller that is asked often may become slow."""
-    host: str = ""
-    """Its address, with a port if it is not 623. Empty: this machine's own, through the kernel."""
-    user: str = ""
-    """Who asks, over the network."""
-    password: str = ""
-    """Best given by the environment, with the address: WATTLOOM_IPMI__PASSWORD."""
-    cipher_suite: Count = 0
-    """Over the network: older controllers need 3. 0: what ipmitool and the controller agree on."""
-
-
-class Redfish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The machine's management controller by Redfish."""
-
-    url: str = ""
-    """Its address, as `https://bmc.example`."""
-    chassis: str = ""
-    """Which chassis. Empty: the only one."""
-    user: str = ""
-    """Who asks."""
-    password: str = ""
-    """Best given by the environment, with the address: WATTLOOM_REDFISH__PASSWORD."""
-    certificate: str = ""
-    """A file with the certificate to trust; `any`: trust every one."""
-    clear_text: bool = False
-    """Send credentials where everybody on the way can read them: over plain http to another machine."""
-
-
-class Pdu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A power strip that tells what an outlet draws, by HTTP or SNMP."""
-
-    url: str = ""
-    """Address of a page with the watts in it, or of an SNMP agent as `snmp://strip.example`."""
-    path: str = ""
-    """Where in the page: names and numbers with dots for JSON, as `outlets.0.watts`; for SNMP the object's number."""
-    unit: Literal["watts", "joules"] = "watts"
-    """What the number is: power, or energy that only rises."""
-    factor: Positive = 1.0
-    """What the number must be multiplied with to be watts or joules: 3600000 for kilowatt-hours."""
-    community: str = "public"
-    """SNMP's word of admission."""
-    user: str = ""
-    """Who asks, over HTTP."""
-    password: str = ""
-    """Best given by the environment, with the address: WATTLOOM_PDU__PASSWORD."""
-    certificate: str = ""
-    """A file with the certificate to trust; `any`: trust every one."""
-    clear_text: bool = False
-    """Send credentials where everybody on the way can read them: over plain http, or as SNMP's community, to another
-    machine."""
-
-
-class HostShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What this virtual machine's host has written for it."""
-
-    path: str = ""
-    """The shared folder. Empty: /var/wattloom, else /var/scaphandre."""
-
-
-class Recording(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Power that was written down, played back."""
-
-    path: str = ""
-    """A file with `time_s,watts` or `time_s,joules`."""
-    quantity: Literal["wall", "package"] = "wall"
-    """What it is of."""
-
-
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All groups."""
+class Settings(msgspec.Struct, frozen=True):
+    """All groups in which something is set, and ours."""
 
     local: Local = Local()
-    prometheus: Prometheus = Prometheus()
-    scaphandre: Scaphandre = Scaphandre()
-    kepler: Kepler = Kepler()
-    powerapi: Powerapi = Powerapi()
-    pcp: Pcp = Pcp()
-    ipmi: Ipmi = Ipmi()
-    redfish: Redfish = Redfish()
-    pdu: Pdu = Pdu()
-    host_share: HostShare = HostShare()
-    recording: Recording = Recording()
+    brought: dict[str, msgspec.Struct] = {}
+    """By group: those of plug-ins."""
+
+    def of(self, name: str, kind: type[S]) -> S:
+        """Those of the plug-in of that name; the defaults, where nothing is set."""
+        found = self.brought.get(group_of(name))
+        return found if isinstance(found, kind) else kind()
+
+    def are_given(self, name: str) -> bool:
+        """Whether something is set for the plug-in of that name that is not so by default."""
+        found = self.brought.get(group_of(name))
+        return found is not None and found != type(found)()
+
+
+class PlugInProblem(Exception):
+    """A plug-in cannot be loaded, or what it wants to be told is no group of settings."""
+
+
+# -- what a plug-in brings ---------------------------------------------------------------------------------------------
+
+
+def group_of(name: str) -> str:
+    """The group of the plug-in of that name, as files and variables of the environment can have it."""
+    return "_".join("".join(each if each.isalnum() else " " for each in name.lower()).split())
+
+
+def settings_type(plug_in: object) -> type[msgspec.Struct] | None:
+    """What it wants to be told: the type of the parameter `settings`. None: nothing. Raises PlugInProblem."""
+    try:
+        parameters = signature(plug_in).parameters if callable(plug_in) else {}
+    except ValueError:  # of some that are written in C nothing is known
+        return None
+    if "settings" not in parameters:
+        return None
+    try:
+        hints = get_type_hints(plug_in.__init__ if isclass(plug_in) else plug_in)
+    except Exception as problem:
+        raise PlugInProblem(f"the type of its settings is not known ({problem}): import it where it runs") from problem
+    kind = hints.get("settings")
+    if not (isclass(kind) and issubclass(kind, msgspec.Struct)):
+        return None  # something of its own, which it has a default for
+    without = [field.name for field in msgspec.structs.fields(kind) if field.required]
+    if without:
+        raise PlugInProblem(f"{kind.__name__}.{without[0]} has no default: nothing has to be set")
+    return kind
+
+
+def brought(group: str) -> type[msgspec.Struct] | None:
+    """The settings of that group. None: no plug-in that is installed brings it. Raises PlugInProblem, and InputError
+    if two of them do, and not the same."""
+    kinds = {}
+    for entry in _plug_ins():
+        if group_of(entry.name) == group and (kind := _brought_by(entry)) is not None:
+            kinds[kind] = entry
+    if len(kinds) > 1:
+        who = " and ".join(f"the {PLUG_INS[entry.group]} {entry.value}" for entry in kinds.values())
+        raise InputError(group, f"{who} bring different settings under one name: remove one of the two packages")
+    return next(iter(kinds), None)
+
+
+def groups() -> dict[str, type[msgspec.Struct]]:
+    """Every group, ours first. All plug-ins are loaded for this; those that cannot be are left out."""
+    found: dict[str, type[msgspec.Struct]] = {}
+    for name in sorted({group_of(entry.name) for entry in _plug_ins()}):
+        try:
+            kind = brought(name)
+        except (PlugInProblem, InputError):
+            continue
+        if kind is not None:
+            found[name] = kind
+    return {"local": Local} | found
+
+
+def keys_with(role: Role, kind: type[msgspec.Struct]) -> frozenset[str]:
+    """Settings that have this role, by their name or their type."""
+    return frozenset(
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if field.name in BY_NAME[role] or any(_names(each, role) for each in get_args(field.type)[1:])
+    )
+
+
+def _names(said: object, role: Role) -> bool:
+    return isinstance(said, msgspec.Meta) and (said.extra or {}).get(ROLE) == role
+
+
+def _plug_ins() -> Iterator[EntryPoint]:
+    """Of several with one name the last is meant, as whoever makes one has it."""
+    for group in PLUG_INS:
+        yield from {entry.name: entry for entry in entry_points(group=group)}.values()
+
+
+def _brought_by(entry: EntryPoint) -> type[msgspec.Struct] | None:
+    try:
+        return settings_type(entry.load())
+    except PlugInProblem as problem:
+        raise PlugInProblem(f"{entry.value}: {problem}") from problem
+    except (Exception, SystemExit) as problem:  # a package that fails must not take the others down with it
+        raise PlugInProblem(f"{entry.value} cannot be loaded: {type(problem).__name__}: {problem}") from problem

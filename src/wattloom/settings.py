@@ -27,7 +27,7 @@ import msgspec
 from wattloom.errors import InputError
 from wattloom.ownership import SUPERUSER, NotOurs, refuse_foreign
 from wattloom.program import APART, HALF, NESTED, name_of, this_program
-from wattloom.setting_groups import Settings
+from wattloom.setting_groups import Local, PlugInProblem, Role, Settings, Unchecked, brought, groups, keys_with
 
 PREFIX: Final = "WATTLOOM_"
 PROJECT_FILE: Final = "pyproject.toml"
@@ -37,12 +37,9 @@ LAUNCHERS: Final = re.compile(rf"({APART}[0-9a-f]{{{2 * HALF}}})(?:-([0-9]+))?$"
 """How the names of their journals end: that of a copy with its number."""
 TRUSTED: Final = "WATTLOOM_TRUSTED_FOLDERS"
 """Folders whose settings files are as good as the environment, with colons between."""
-CREDENTIALS: Final = ("user", "password", "token", "community")
-"""Settings that tell the other side who asks."""
-RECEIVERS: Final = ("url", "host", "certificate", "cipher_suite", "clear_text")
-"""Settings that say who is told, and who may listen."""
-PATHS: Final = ("journal", "keys", "path", "certificate")
-"""Settings that are paths: `~` is the home folder in them."""
+
+
+BOTH_SIDES: Final[tuple[Role, Role]] = ("credential", "receiver")
 
 
 class SettingsError(InputError):
@@ -67,18 +64,22 @@ def load_with_withheld(
 ) -> tuple[Settings, dict[str, str]]:
     """The settings that hold here, and by group why its credentials are not among them."""
     folder, environ = folder or Path(), os.environ if environ is None else environ
-    values: dict[str, dict[str, Any]] = {group: {} for group in _groups()}
-    places: dict[str, dict[str, Place]] = {group: {} for group in values}
-    for where, group, key, value, from_text, source in _found(given or {}, folder, environ):
-        values[group][key] = _checked(where, group, key, value, from_text)
-        places[group][key] = Place(source, where)
+    kinds = _Kinds()
+    values: dict[str, dict[str, Any]] = {"local": {}}
+    places: dict[str, dict[str, Place]] = {}
+    for where, group, key, value, from_text, source in _found(given or {}, folder, environ, kinds):
+        values.setdefault(group, {})[key] = _checked(where, kinds.of(where, group), key, value, from_text)
+        places.setdefault(group, {})[key] = Place(source, where)
     withheld = {}
     if not is_trusted(folder, environ):
         _refuse_foreign_files(folder, places)
-        withheld = {group: why for group, each in places.items() if (why := _mixed(each, values[group]))}
+        mixed = {group: _mixed(each, values[group], kinds.of("", group)) for group, each in places.items()}
+        withheld = {group: why for group, why in mixed.items() if why}
     for group in withheld:
-        values[group] = {key: value for key, value in values[group].items() if key not in CREDENTIALS}
-    return msgspec.convert(values, Settings), withheld
+        secret = keys_with("credential", kinds.of("", group))
+        values[group] = {key: value for key, value in values[group].items() if key not in secret}
+    made = {group: _made(kinds.of("", group), group, each) for group, each in values.items()}
+    return Settings(made.pop("local"), made), withheld  # type: ignore[arg-type]
 
 
 # -- whom to trust -----------------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def named_by_the_folder(group: str, folder: Path | None = None) -> dict[str, str
     if is_trusted(folder, os.environ):
         return {}
     found: dict[str, str] = {}
-    for where, its_group, key, _, _, source in _found({}, folder, os.environ):
+    for where, its_group, key, _, _, source in _found({}, folder, os.environ, _Kinds()):
         if its_group == group:
             found.pop(key, None)
             found |= {key: where} if source else {}
@@ -125,12 +126,13 @@ def not_run(where: str, what: str, instead: str) -> SettingsError:
     )
 
 
-def _mixed(places: Mapping[str, Place], values: Mapping[str, Any]) -> str:
+def _mixed(places: Mapping[str, Place], values: Mapping[str, Any], kind: type[msgspec.Struct]) -> str:
     """Why credentials are not sent: they stand elsewhere than what says where they would go. Empty: they may be."""
-    secrets = {key: place for key, place in places.items() if key in CREDENTIALS and values[key]}
-    receivers = {key: place for key, place in places.items() if key in RECEIVERS and values[key]}
-    for secret in secrets.values():
-        for receiver in receivers.values():
+    secrets, receivers = (
+        [place for key, place in places.items() if key in keys_with(role, kind) and values[key]] for role in BOTH_SIDES
+    )
+    for secret in secrets:
+        for receiver in receivers:
             if secret.source != receiver.source:
                 return (
                     f"{secret.where} is not sent where {receiver.where} says: set both in one file, or both in the "
@@ -166,26 +168,30 @@ Found = tuple[str, str, str, Any, bool, str]
 """Where it stands, group, key, value, whether that is text to be read, and the file; empty: it is in none."""
 
 
-def _found(given: Mapping[str, Mapping[str, Any]], folder: Path, environ: Mapping[str, str]) -> Iterator[Found]:
+def _found(
+    given: Mapping[str, Mapping[str, Any]], folder: Path, environ: Mapping[str, str], kinds: "_Kinds"
+) -> Iterator[Found]:
     """Every value of every source; what comes later goes before what came earlier."""
     project = _read(folder / PROJECT_FILE).get("tool", {}).get("wattloom", {})
-    yield from _in_tables(f"{PROJECT_FILE}: tool.wattloom.", project, PROJECT_FILE)
-    yield from _in_tables(f"{OWN_FILE}: ", _read(folder / OWN_FILE), OWN_FILE)
+    yield from _in_tables(f"{PROJECT_FILE}: tool.wattloom.", project, PROJECT_FILE, kinds)
+    yield from _in_tables(f"{OWN_FILE}: ", _read(folder / OWN_FILE), OWN_FILE, kinds)
     for name in sorted(environ):
         group, mark, key = name.removeprefix(PREFIX).lower().partition("__")
         if name.startswith(PREFIX) and mark:  # other variables with this prefix are no settings
-            yield name, _known_group(name, group), key, environ[name], True, ""
+            kinds.of(name, group)
+            yield name, group, key, environ[name], True, ""
     for group, values in given.items():
+        kinds.of(group, group)
         for key, value in values.items():
             if value is not None:
-                yield key, _known_group(group, group), key, value, False, ""
+                yield key, group, key, value, False, ""
 
 
-def _in_tables(prefix: str, tables: object, source: str) -> Iterator[Found]:
+def _in_tables(prefix: str, tables: object, source: str, kinds: "_Kinds") -> Iterator[Found]:
     if not isinstance(tables, dict):
         raise SettingsError(prefix.rstrip(". :"), f"must be a table, not {_kind(tables)}")
     for group, values in tables.items():
-        _known_group(prefix + group, group)
+        kinds.of(prefix + group, group)
         if not isinstance(values, dict):
             raise SettingsError(prefix + group, f"must be a table, not {_kind(values)}")
         for key, value in values.items():
@@ -207,27 +213,63 @@ def _read(path: Path) -> dict[str, Any]:
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def _groups() -> dict[str, type[msgspec.Struct]]:
-    return {field.name: field.type for field in msgspec.structs.fields(Settings)}
+class _Kinds:
+    """What the settings of a group are. A plug-in is looked for once, and only if its group is named."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, type[msgspec.Struct]] = {"local": Local}
+
+    def of(self, where: str, group: str) -> type[msgspec.Struct]:
+        if group not in self._known:
+            self._known[group] = _brought(where, group)
+        return self._known[group]
 
 
-def _known_group(where: str, group: str) -> str:
-    if group not in _groups():
-        raise SettingsError(where, f"no such group of settings{_known(group, _groups())}")
-    return group
+def _brought(where: str, group: str) -> type[msgspec.Struct]:
+    try:
+        found = brought(group)
+    except PlugInProblem:
+        return Unchecked
+    except InputError as problem:
+        raise SettingsError(where, problem.problem) from problem
+    if found is None:
+        known = _known(group, groups())
+        raise SettingsError(where, f"no such group of settings{known}; a plug-in has its own once it is installed")
+    return found
 
 
-def _checked(where: str, group: str, key: str, value: Any, from_text: bool) -> Any:
-    fields = {field.name: field.type for field in msgspec.structs.fields(_groups()[group])}
+def _made(kind: type[msgspec.Struct], group: str, values: dict[str, Any]) -> msgspec.Struct:
+    """What a plug-in itself has against values that are right by themselves is wrong with the group."""
+    if kind is Unchecked:
+        return Unchecked(values)
+    try:
+        return kind(**values)
+    except (ValueError, TypeError, InputError) as problem:
+        raise SettingsError(f"settings of {group}", str(problem)) from problem
+
+
+def _checked(where: str, kind: type[msgspec.Struct], key: str, value: Any, from_text: bool) -> Any:
+    if kind is Unchecked:
+        return value
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
     if key not in fields:
         raise SettingsError(where, f"no such setting{_known(key, fields)}")
     if isinstance(value, Path) and fields[key] is str:
         value = str(value)
+    found = read_text(where, value, fields[key]) if from_text else _converted(where, value, fields[key])
+    return os.path.expanduser(found) if key in keys_with("path", kind) else found
+
+
+def read_text(where: str, text: str, wanted: Any) -> Any:
+    """The text as a value of a setting of that type. Raises SettingsError."""
+    return _converted(where, text.strip(), wanted, strict=False)
+
+
+def _converted(where: str, value: Any, wanted: Any, strict: bool = True) -> Any:
     try:
-        found = msgspec.convert(value.strip() if from_text else value, fields[key], strict=not from_text)
+        return msgspec.convert(value, wanted, strict=strict)
     except msgspec.ValidationError as problem:
-        raise SettingsError(where, _in_words(str(problem), value, fields[key])) from problem
-    return os.path.expanduser(found) if key in PATHS else found
+        raise SettingsError(where, _in_words(str(problem), value, wanted)) from problem
 
 
 def _in_words(problem: str, value: Any, wanted: Any) -> str:

@@ -149,10 +149,11 @@ def _behind(name: str, random: Random) -> list[str]:
 
 def _variable(random: Random) -> tuple[tuple[str, str], ...]:
     """A setting from the environment."""
-    from wattloom.setting_groups import Settings
+    from wattloom.setting_groups import groups
 
-    group = random.choice(sorted(Settings.__struct_fields__))
-    key = random.choice([*getattr(Settings(), group).__struct_fields__, "nothing"])
+    known = groups()
+    group = random.choice(sorted(known))
+    key = random.choice([*known[group].__struct_fields__, "nothing"])
     value = values.number(random) if random.random() < 0.5 else values.string(random)
     return ((f"WATTLOOM_{group.upper()}__{key.upper()}", value),)
 

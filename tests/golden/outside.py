@@ -27,18 +27,23 @@ TOO_LONG_S: Final = 300.0
 class Installed:
     """The plug-in in a folder of its own, without network."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, source: Path = SOURCE) -> None:
         self.folder: Final = folder
         self._site: Final = folder / "site"
-        shutil.copytree(SOURCE, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, folder / "source", ignore=shutil.ignore_patterns("__pycache__"))
         words = ("--no-deps", "--no-build-isolation", "--no-index", "--target", str(self._site))
         self.python("-m", "pip", "install", "-q", *words, str(folder / "source"))
 
     def python(self, *words: str, **variables: str) -> str:
         """What it prints; it has to end well."""
+        done = self.run(*words, **variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def run(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         paths = [str(self._site), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PIP_ROOT_USER_ACTION": "ignore"} | variables
-        done = subprocess.run(
+        return subprocess.run(
             [sys.executable, *words],
             cwd=self.folder,
             env=environment,
@@ -46,8 +51,6 @@ class Installed:
             text=True,
             timeout=TOO_LONG_S,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
     def wattloom(self, *words: str, **variables: str) -> Any:
         return json.loads(self.python("-m", "wattloom.cli.main", *words, "--json", **variables))

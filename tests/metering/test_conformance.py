@@ -1,12 +1,15 @@
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.metering.rigs import RIGS
 
 from wattloom.energy.forecast import Unknown
+from wattloom.machines.profile import MachineProfile
 from wattloom.metering.protocol import Meter, Sample
-from wattloom.testing.meter_conformance import CHECKS, Check, MakeRig, check_meter, check_name
+from wattloom.testing.meter_conformance import CHECKS, Check, MakeRig, check_meter, check_name, it_can_be_set
 
 
 def makers(folder: Path, rig: str) -> MakeRig:
@@ -215,6 +218,42 @@ def test_the_kit_passes_a_meter_that_is_right() -> None:
 def test_the_kit_catches_a_meter_that_is_wrong_in_one_thing(odd: type[Plain], complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         check_meter(lambda: PlainRig(odd))
+
+
+class Keyed(msgspec.Struct, frozen=True):
+    url: str = ""
+    api_key: str = ""
+
+
+class Speechless(Plain):
+    def available(self) -> str | None:
+        return "" if self.source is NOWHERE else super().available()
+
+
+NOWHERE: dict[str, float] = {"joules": 0.0}
+
+
+def keyed(profile: MachineProfile, settings: Keyed) -> Plain:
+    return Plain(NOWHERE)
+
+
+def speechless(profile: MachineProfile) -> Plain:
+    return Speechless(NOWHERE)
+
+
+def no_meter(profile: MachineProfile) -> object:
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "complaint"),
+    [(keyed, "api_key looks like a secret"), (speechless, "does not say what"), (no_meter, "gives no meter")],
+)
+def test_the_kit_catches_an_entry_point_that_is_wrong(entry_point: Callable[..., object], complaint: str) -> None:
+    rig = PlainRig(Plain)
+    rig.entry_point = entry_point  # type: ignore[attr-defined]
+    with pytest.raises(AssertionError, match=complaint):
+        it_can_be_set(lambda: rig)
 
 
 class Delayed(Plain):

@@ -11,11 +11,21 @@ from tests.metering.trees import machine
 from wattloom.metering import battery, choosing, kernel_files, probing, rapl_zones
 from wattloom.metering.choosing import GROUP, meters
 from wattloom.metering.host_share import OURS, SCAPHANDRES
-from wattloom.setting_groups import Settings
+from wattloom.setting_groups import group_of, groups
 from wattloom.settings import SettingsError
 
 INSTALLED = {entry.name: entry for entry in entry_points(group=GROUP)}
-BY_SETTING = sorted(probing.SETTINGS)
+BY_SETTING = {
+    "prometheus": "url",
+    "scaphandre": "url",
+    "kepler": "url",
+    "powerapi": "reports",
+    "pcp": "url",
+    "ipmi": "enabled",
+    "redfish": "url",
+    "pdu": "url",
+    "host-share": "path",
+}
 
 
 @pytest.fixture
@@ -29,7 +39,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_every_name_is_that_of_a_meter_of_ours() -> None:
-    names = {*probing.FOLDERS, *probing.SETTINGS, *probing.VARIABLES, *probing.NEVER}
+    names = {*probing.FOLDERS, *probing.ASKED_FOR, *probing.VARIABLES, *probing.NEVER}
     assert names <= INSTALLED.keys()
     assert {name for name in INSTALLED if INSTALLED[name].value.startswith(probing.OURS)} - names == {"estimate"}
 
@@ -41,13 +51,19 @@ def test_the_folders_are_those_that_the_meters_read() -> None:
     assert probing.FOLDERS["host-share"] == (str(OURS), str(SCAPHANDRES))
 
 
-@pytest.mark.parametrize("name", BY_SETTING)
+def test_those_that_must_be_asked_for_are_those_that_have_settings() -> None:
+    assert set(probing.ASKED_FOR) == set(BY_SETTING)
+    asked_for = {group_of(name) for name in (*probing.ASKED_FOR, "recording")}  # which is never chosen by itself
+    assert asked_for == {group for group, kind in groups().items() if kind.__module__.startswith(probing.OURS)}
+
+
+@pytest.mark.parametrize("name", sorted(BY_SETTING))
 def test_a_meter_that_is_set_up_is_loaded_and_one_that_is_not_is_not(
     name: str, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not probing.may_be_chosen(INSTALLED[name])
-    group, key = name.replace("-", "_"), probing.SETTINGS[name]
-    kind = type(getattr(getattr(Settings(), group), key))
+    group, key = group_of(name), BY_SETTING[name]
+    kind = type(getattr(groups()[group](), key))
     monkeypatch.setenv(f"WATTLOOM_{group.upper()}__{key.upper()}", "true" if kind is bool else "http://localhost:1")
     assert probing.may_be_chosen(INSTALLED[name])
 

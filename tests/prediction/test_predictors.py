@@ -109,6 +109,15 @@ class Moody(Rogue):
         return self.mood
 
 
+class Secretive(Rogue):
+    class Settings(msgspec.Struct, frozen=True):
+        url: str = ""
+        token: str = ""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+
+
 CAUGHT: list[tuple[type[Predictor], kit.Check]] = [
     (Nameless, kit.it_describes_itself),
     (Guesses, kit.it_guesses_nothing),
@@ -118,6 +127,7 @@ CAUGHT: list[tuple[type[Predictor], kit.Check]] = [
     (Silent, kit.it_says_when_forecasts_change),
     (Keeps, kit.it_forgets_what_it_is_told_to_forget),
     (Amnesiac, kit.it_can_be_told_by_another_what_was_measured),
+    (Secretive, kit.it_can_be_set),
 ]
 
 

@@ -22,11 +22,12 @@ from wattloom.energy.forecast import Provenance
 from wattloom.errors import InputError
 from wattloom.machines.profile import MachineProfile
 from wattloom.metering import estimate
-from wattloom.metering.configured import NOT_SET_UP, settings_here
+from wattloom.metering.configured import NOT_SET_UP, settings_here, withheld
 from wattloom.metering.probe import problem, problems
 from wattloom.metering.probing import is_set_up, may_be_chosen
 from wattloom.metering.protocol import Meter, Quantity, only_named, period_s
 from wattloom.metering.setup_hints import split
+from wattloom.setting_groups import settings_type
 from wattloom.settings import SettingsError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def meters(profile: MachineProfile) -> list[MeterInfo]:
     settings_here()
     made = _all(profile, _entries())
     sound = {name: meter for name, meter in made.items() if not isinstance(meter, str)}
-    lacks = problems(sound)
+    lacks = {name: _with_what_is_withheld(name, lack) for name, lack in problems(sound).items()}
     fit = [(_worse(sound[name], "calls"), name) for name in sound if not lacks[name] and _may_be_chosen(sound[name])]
     best = min(fit)[1] if fit else ""
     return [
@@ -104,9 +105,15 @@ def _that_work(sound: Mapping[str, Meter], purpose: Purpose, lacks: dict[str, st
     """The best first; what the others lack is added. Whether one works may take asking over a network: no more are
     asked than need be."""
     for name in sorted(sound, key=lambda name: _worse(sound[name], purpose)):
-        lacks[name] = problem(sound[name])
+        lacks[name] = _with_what_is_withheld(name, problem(sound[name]))
         if not lacks[name]:
             yield sound[name]
+
+
+def _with_what_is_withheld(name: str, lack: str) -> str:
+    """Without its credentials a meter may not know why it is turned away."""
+    held = withheld(name) if lack else ""
+    return f"{lack}\n{held}" if held and held not in lack else lack
 
 
 def _warn_of_those_set_up(lacks: Mapping[str, str], used: str) -> None:
@@ -151,7 +158,7 @@ def _named(name: str, profile: MachineProfile) -> Meter:
     if name not in found:
         raise InputError("meter", f"{name!r} is not known; the meters are {', '.join(sorted(found)) or 'none'}")
     meter = _made(found[name], profile)
-    lacks = meter if isinstance(meter, str) else problem(meter)
+    lacks = meter if isinstance(meter, str) else _with_what_is_withheld(name, problem(meter))
     if isinstance(meter, str) or lacks:
         raise InputError("meter", f"{name} does not work here: {lacks}")
     return meter
@@ -168,7 +175,9 @@ def _all(profile: MachineProfile, entries: Mapping[str, EntryPoint]) -> dict[str
 
 def _made(entry: EntryPoint, profile: MachineProfile) -> Meter | str:
     try:
-        meter = entry.load()(profile)
+        make = entry.load()
+        kind = settings_type(make)
+        meter = make(profile) if kind is None else make(profile, settings=settings_here().of(entry.name, kind))
     except SettingsError:  # of all of them, and no defect of this one
         raise
     except (Exception, SystemExit) as failure:  # a package that fails must not take the others down with it

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from wattloom.program import working_folder
 from wattloom.serving.address import is_loopback
-from wattloom.setting_groups import Settings
+from wattloom.setting_groups import Settings, group_of
 from wattloom.settings import OWN_FILE, PREFIX, PROJECT_FILE, is_trusted, load_with_withheld
 
 NOT_SET_UP: Final = "not set up"
@@ -22,9 +22,9 @@ def settings_here() -> Settings:
     return _here()[0]
 
 
-def withheld(group: str) -> str:
-    """Why the credentials of a group are not used here. Empty: they are, or there are none."""
-    return _here()[1].get(group, "")
+def withheld(name: str) -> str:
+    """Why the credentials of a meter are not used here. Empty: they are, or there are none."""
+    return _here()[1].get(group_of(name), "")
 
 
 def _here() -> tuple[Settings, dict[str, str]]:
@@ -48,8 +48,9 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def not_set_up(group: str, key: str, example: str) -> str:
+def not_set_up(name: str, key: str, example: str) -> str:
     """The quiet reason, nobody has asked for this meter; and in the next line how to."""
+    group = group_of(name)
     variable = f"WATTLOOM_{group.upper()}__{key.upper()}={example}"
     return f"{NOT_SET_UP}\nset {variable}, or {key} below [{group}] in {OWN_FILE}"
 

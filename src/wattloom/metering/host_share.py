@@ -17,7 +17,6 @@ from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.files import UNREADABLE, read_bytes
 from wattloom.machines.curves import FUNCTIONS_DIFFER
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import settings_here
 from wattloom.metering.count import Limits
 from wattloom.metering.counters import Counters, Raw
 from wattloom.metering.protocol import Quantity, Sample
@@ -35,6 +34,13 @@ STEP_UJ: Final = 1000
 """What is left open of when exactly the host looked, for a guest of some watts."""
 SAME_S: Final = 1e-6
 OURS, SCAPHANDRES = Path("/var/wattloom"), Path("/var/scaphandre")
+
+
+class HostShareSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What this virtual machine's host has written for it."""
+
+    path: str = ""
+    """The shared folder. Empty: /var/wattloom, else /var/scaphandre."""
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -145,10 +151,9 @@ def _raw(found: Shared) -> dict[str, Raw]:
     return {found.guest: Raw(found.energy_uj, found.range_uj, still=True)}
 
 
-def for_machine(profile: MachineProfile) -> HostShare:
+def for_machine(profile: MachineProfile, settings: HostShareSettings) -> HostShare:
     """The entry point: where the settings say, else at the usual places."""
-    given = settings_here().host_share.path
-    return HostShare(Path(given) if given else None)
+    return HostShare(Path(settings.path) if settings.path else None)
 
 
 def _default() -> Path:

@@ -8,18 +8,35 @@ import os
 import re
 from typing import Final
 
+import msgspec
+
 from wattloom.energy.forecast import Provenance
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import not_set_up, settings_here, withheld
+from wattloom.metering.configured import not_set_up, withheld
 from wattloom.metering.http_source import limits
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
 from wattloom.metering.source import WALL_W, Answer, SourceProblem, Watts
-from wattloom.setting_groups import Ipmi
+from wattloom.setting_groups import Count
 
 TOOL: Final = "ipmitool"
 _WATTS: Final = re.compile(r"Instantaneous power reading:\s*(\d+) Watts", re.IGNORECASE)
 _STATE: Final = re.compile(r"Power reading state is:\s*(\S+)", re.IGNORECASE)
+
+
+class IpmiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The machine's management controller by IPMI (DCMI power reading), with ipmitool."""
+
+    enabled: bool = False
+    """Ask it at all: a controller that is asked often may become slow."""
+    host: str = ""
+    """Its address, with a port if it is not 623. Empty: this machine's own, through the kernel."""
+    user: str = ""
+    """Who asks, over the network."""
+    password: str = ""
+    """Best given by the environment, with the address: WATTLOOM_IPMI__PASSWORD."""
+    cipher_suite: Count = 0
+    """Over the network: older controllers need 3. 0: what ipmitool and the controller agree on."""
 
 
 class IpmiSource:
@@ -34,7 +51,7 @@ class IpmiSource:
     timeout_s = 5.0
     limits = limits(WALL_W)
 
-    def __init__(self, settings: Ipmi, tool: str = TOOL) -> None:
+    def __init__(self, settings: IpmiSettings, tool: str = TOOL) -> None:
         self._settings = settings
         self._tool = tool
 
@@ -115,6 +132,6 @@ def _in_words(errors: str) -> str:
     return f"ipmitool gives no power reading: {text[:200] or 'it says nothing'}"
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: IpmiSettings) -> Polled:
     """The entry point."""
-    return Polled(IpmiSource(settings_here().ipmi))
+    return Polled(IpmiSource(settings))

@@ -4,17 +4,17 @@ Owns which of its figures make up the node. Where Kepler guesses instead of meas
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from wattloom.energy.forecast import Provenance
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import settings_here
 from wattloom.metering.exposition import Line, figures, of_node
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
 from wattloom.metering.source import PACKAGE_W, WALL_W, Answer, Joules, SourceProblem, Watts
-from wattloom.setting_groups import Kepler
 
 NEW: Final = "kepler_node_cpu_joules_total"
 OLD_PACKAGE: Final = "kepler_node_package_joules_total"
@@ -29,6 +29,17 @@ GUESSED: Final = ("estimator", "model", "trained power model", "none")
 """What an old Kepler calls its source when it has none."""
 
 
+class KeplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Kepler's own exporter, before and after its change of names."""
+
+    url: str = ""
+    """Address of its metrics, as `http://localhost:28282/metrics`."""
+    node: str = ""
+    """Which node, where one address shows several. Empty: the only one."""
+    quantity: Literal["package", "wall"] = "package"
+    """Processors with their memory, or the whole platform where Kepler knows that."""
+
+
 class KeplerSource(HttpSource):
     """Its page of metrics."""
 
@@ -37,7 +48,7 @@ class KeplerSource(HttpSource):
     example = "http://localhost:28282/metrics"
     provenance: Provenance = "measured"
 
-    def __init__(self, settings: Kepler) -> None:
+    def __init__(self, settings: KeplerSettings) -> None:
         super().__init__(settings.url)
         self._node = settings.node
         self.quantity: Quantity = settings.quantity
@@ -97,6 +108,6 @@ def _provenance(found: list[Line], quantity: Quantity) -> Provenance:
     return "estimated" if any(source.lower() in GUESSED for source in sources) else "measured"
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: KeplerSettings) -> Polled:
     """The entry point."""
-    return Polled(KeplerSource(settings_here().kepler))
+    return Polled(KeplerSource(settings))

@@ -6,19 +6,31 @@ is known from elsewhere.
 
 from typing import Any, Final
 
+import msgspec
+
 from wattloom.energy.forecast import Provenance
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import settings_here
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
 from wattloom.metering.source import PACKAGE_W, WALL_W, Answer, Joules, SourceProblem
-from wattloom.setting_groups import Pcp
 
 IN_JOULES: Final = {"denki.rapl.sysfs": 1.0, "denki.rapl.msr": 1.0, "denki.rapl.raw": 1.0, "nvidia.energy": 1e-3}
 """What their values must be multiplied with."""
 OLDER: Final = {"denki.rapl.sysfs": "denki.rapl.raw"}
 EXPIRED_AFTER_S: Final = 60
+
+
+class PcpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Performance Co-Pilot, through pmproxy."""
+
+    url: str = ""
+    """Address of pmproxy, as `http://localhost:44322`."""
+    metric: str = "denki.rapl.sysfs"
+    """Which metric: of `denki.rapl` packages and memory are added up (older versions call it `denki.rapl.raw`, which is
+    found by itself); `nvidia.energy` is of the accelerators."""
+    host: str = ""
+    """Whose metrics pmproxy is to fetch. Empty: those of the machine it runs on."""
 
 
 class PcpSource(HttpSource):
@@ -30,7 +42,7 @@ class PcpSource(HttpSource):
     least_s = 0.5
     """Its agents look when they are asked; what they show is whole joules."""
 
-    def __init__(self, settings: Pcp) -> None:
+    def __init__(self, settings: PcpSettings) -> None:
         super().__init__(settings.url)
         self._metric = settings.metric
         self._host = settings.host
@@ -121,6 +133,6 @@ def _counted(found: dict[int, str]) -> dict[int, str]:
     return psys or {number: name for number, name in found.items() if "package" in name or "dram" in name}
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: PcpSettings) -> Polled:
     """The entry point."""
-    return Polled(PcpSource(settings_here().pcp))
+    return Polled(PcpSource(settings))

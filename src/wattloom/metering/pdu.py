@@ -5,7 +5,7 @@ Owns where in an answer the number stands: in JSON, in XML, or as the whole page
 
 import re
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,18 +14,42 @@ from wattloom.bounds import MOST_FIGURE
 from wattloom.energy.forecast import Provenance
 from wattloom.files import UNREADABLE
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import in_clear, not_set_up, settings_here, withheld
+from wattloom.metering.configured import in_clear, not_set_up, withheld
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
 from wattloom.metering.source import WALL_W, Answer, Joules, SourceProblem, Watts
-from wattloom.setting_groups import Pdu
+from wattloom.setting_groups import Positive
 
 SNMP_PORT: Final = 161
 _OID: Final = re.compile(r"\.?[0-2](\.\d+){2,}")
 _ENCODING: Final = re.compile(r"^<\?xml[^>]*encoding=[\"'](iso-8859-1|latin-?1|us-ascii)[\"']", re.IGNORECASE)
 """Of pages that are in one byte for each character, as they themselves say."""
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+
+class PduSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A power strip that tells what an outlet draws, by HTTP or SNMP."""
+
+    url: str = ""
+    """Address of a page with the watts in it, or of an SNMP agent as `snmp://strip.example`."""
+    path: str = ""
+    """Where in the page: names and numbers with dots for JSON, as `outlets.0.watts`; for SNMP the object's number."""
+    unit: Literal["watts", "joules"] = "watts"
+    """What the number is: power, or energy that only rises."""
+    factor: Positive = 1.0
+    """What the number must be multiplied with to be watts or joules: 3600000 for kilowatt-hours."""
+    community: str = "public"
+    """SNMP's word of admission."""
+    user: str = ""
+    """Who asks, over HTTP."""
+    password: str = ""
+    """Best given by the environment, with the address: WATTLOOM_PDU__PASSWORD."""
+    certificate: str = ""
+    """A file with the certificate to trust; `any`: trust every one."""
+    clear_text: bool = False
+    """Send credentials where everybody on the way can read them: over plain http, or as SNMP's community, to another
+    machine."""
 
 
 class PduSource(HttpSource):
@@ -39,7 +63,7 @@ class PduSource(HttpSource):
     timeout_s = 3.0
     limits = limits(WALL_W)
 
-    def __init__(self, settings: Pdu) -> None:
+    def __init__(self, settings: PduSettings) -> None:
         super().__init__(
             settings.url,
             user=settings.user,
@@ -59,7 +83,7 @@ class PduSource(HttpSource):
             return f"the setting pdu.path must be an object's number as 1.3.6.1.4.1.318, not {self._settings.path!r}"
         if _target(self.url) is None:
             return "the setting pdu.url must be as snmp://host or snmp://host:161"
-        secret = self._settings.community != Pdu().community
+        secret = self._settings.community != PduSettings().community
         return withheld("pdu") or in_clear("pdu", self.url, secret, self._settings.clear_text)
 
     def ask(self) -> list[Answer]:
@@ -156,6 +180,6 @@ def _target(url: str) -> tuple[str, int] | None:
         return None
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: PduSettings) -> Polled:
     """The entry point."""
-    return Polled(PduSource(settings_here().pdu))
+    return Polled(PduSource(settings))

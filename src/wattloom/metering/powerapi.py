@@ -15,7 +15,7 @@ import msgspec
 from wattloom.energy.forecast import Provenance
 from wattloom.files import UNREADABLE
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import not_set_up, settings_here
+from wattloom.metering.configured import not_set_up
 from wattloom.metering.exposition import figures
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
@@ -28,6 +28,15 @@ LOOK_BACK: Final = 1 << 16
 """Bytes at the file's end that are read first."""
 MOST_BYTES: Final = 4 << 20
 """That are read at a time."""
+
+
+class PowerapiSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Power reports of PowerAPI's formulas."""
+
+    reports: str = ""
+    """A file of power reports, one JSON object in a line; or the address of its Prometheus output."""
+    target: str = "rapl"
+    """Whose power is the machine's own in them."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -162,9 +171,8 @@ def _seconds(stamp: str | float) -> float:
     return stamp / 1000.0 if stamp > 1e11 else float(stamp)  # milliseconds, by their size
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: PowerapiSettings) -> Polled:
     """The entry point."""
-    settings = settings_here().powerapi
     if settings.reports and "://" not in settings.reports:
         return Polled(ReportFile(settings.reports, settings.target))
     return Polled(ReportPage(settings.reports, settings.target))

@@ -19,18 +19,8 @@ FOLDERS: Final = {
     "host-share": ("/var/wattloom", "/var/scaphandre"),
 }
 """Where the kernel, or the host of this machine, would show something."""
-SETTINGS: Final = {
-    "prometheus": "url",
-    "scaphandre": "url",
-    "kepler": "url",
-    "powerapi": "reports",
-    "pcp": "url",
-    "ipmi": "enabled",
-    "redfish": "url",
-    "pdu": "url",
-    "host-share": "path",
-}
-"""The setting without which nobody is asked."""
+ASKED_FOR: Final = ("prometheus", "scaphandre", "kepler", "powerapi", "pcp", "ipmi", "redfish", "pdu", "host-share")
+"""Nobody is asked by these unless the settings say so."""
 VARIABLES: Final = {"host-share": "SCAPHANDRE_POWERCAP_PATH"}
 NEVER: Final = ("nvml", "amdsmi", "recording")
 """Of devices beside the machine, or used only where it is named."""
@@ -39,8 +29,10 @@ NEVER: Final = ("nvml", "amdsmi", "recording")
 def may_be_chosen(entry: EntryPoint) -> bool:
     """Whether it may turn out to be the best meter of this machine. Must not say no to one that works."""
     name = entry.name
-    if not entry.value.startswith(OURS) or not any(name in known for known in (FOLDERS, SETTINGS, NEVER)):
+    if not entry.value.startswith(OURS) or not any(name in known for known in (FOLDERS, ASKED_FOR, NEVER)):
         return True
+    if name in NEVER:
+        return False
     return any(map(_holds_something, FOLDERS.get(name, ()))) or is_set_up(name) or VARIABLES.get(name, "") in os.environ
 
 
@@ -55,7 +47,5 @@ def _holds_something(folder: str) -> bool:
 
 
 def is_set_up(name: str) -> bool:
-    """Whether the settings ask for this meter of ours. Raises SettingsError if there is something wrong in them."""
-    if name not in SETTINGS:
-        return False
-    return bool(getattr(getattr(settings_here(), name.replace("-", "_")), SETTINGS[name]))
+    """Whether the settings ask for this meter. Raises SettingsError if there is something wrong in them."""
+    return settings_here().are_given(name)

@@ -7,17 +7,18 @@ wrong second. Of a computed expression the server does not tell that time.
 
 import re
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
 
 from wattloom.energy.forecast import Provenance
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import not_set_up, settings_here
+from wattloom.metering.configured import not_set_up
 from wattloom.metering.count import Limits
 from wattloom.metering.http_source import HttpSource
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
 from wattloom.metering.source import PACKAGE_W, WALL_W, Answer, Joules, SourceProblem, Watts
-from wattloom.setting_groups import Prometheus
 
 if TYPE_CHECKING:
     from wattloom.metering.web import Page
@@ -29,6 +30,28 @@ _PLAIN: Final = re.compile(r"\s*[a-zA-Z_:][a-zA-Z0-9_:]*\s*(\{[^{}]*\})?\s*")
 MARK: Final = "wattloom_mark"
 
 
+class PrometheusSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Any expression that a Prometheus server can answer."""
+
+    url: str = ""
+    """Address of the server, as `http://localhost:9090`."""
+    expression: str = ""
+    """What to ask: a single number, in watts or in joules that only rise."""
+    unit: Literal["watts", "joules"] = "watts"
+    """What the number is."""
+    quantity: Literal["wall", "package"] = "wall"
+    """What it is of: the plug, or the processors with their memory."""
+    provenance: Literal["measured", "modelled", "estimated"] = "measured"
+    """How those know it who gave it to the server."""
+    token: str = ""
+    """A bearer token, if the server wants one. Best given by the environment, with the address:
+    WATTLOOM_PROMETHEUS__TOKEN."""
+    certificate: str = ""
+    """A file with the certificate to trust; `any`: trust every one."""
+    clear_text: bool = False
+    """Send credentials where everybody on the way can read them: over plain http to another machine."""
+
+
 class PrometheusSource(HttpSource):
     """The server's query API."""
 
@@ -36,7 +59,7 @@ class PrometheusSource(HttpSource):
     summary = "any expression of a Prometheus server"
     example = "http://localhost:9090"
 
-    def __init__(self, settings: Prometheus) -> None:
+    def __init__(self, settings: PrometheusSettings) -> None:
         super().__init__(
             settings.url, token=settings.token, certificate=settings.certificate, clear_text=settings.clear_text
         )
@@ -119,6 +142,6 @@ def _error(told: object, page: "Page") -> str:
     return str(text)[:300] if text else f"status {page.status}"
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: PrometheusSettings) -> Polled:
     """The entry point."""
-    return Polled(PrometheusSource(settings_here().prometheus))
+    return Polled(PrometheusSource(settings))

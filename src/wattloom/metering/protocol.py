@@ -10,7 +10,6 @@ from typing import Literal, Protocol, runtime_checkable
 import msgspec
 
 from wattloom.energy.forecast import Provenance, Unknown
-from wattloom.machines.profile import MachineProfile
 
 Quantity = Literal["wall", "package", "device", "share"]
 """What the joules are of: the plug; the CPU packages with their memory; accelerators, which are beside these; or what a
@@ -68,8 +67,9 @@ class Meter(Protocol):
         """The count at `now`. Unknown if the read failed, the count went backwards beyond a wrap, or it jumped."""
 
 
-MakeMeter = Callable[[MachineProfile], Meter]
-"""What an entry point of the group `wattloom.meters` names: called with the profile of this machine."""
+MakeMeter = Callable[..., Meter]
+"""What an entry point of the group `wattloom.meters` names: called with the profile of this machine; and, if it has a
+parameter `settings` (`wattloom.setting_groups`), with what is set under the meter's name."""
 
 
 def period_s(meter: Meter) -> float:

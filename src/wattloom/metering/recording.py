@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -19,7 +19,6 @@ from wattloom.errors import InputError
 from wattloom.files import lines
 from wattloom.machines.curves import FUNCTIONS_DIFFER
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import settings_here
 from wattloom.metering.integrated import LEAST_J, NOISE, STEP
 from wattloom.metering.protocol import Quantity, Sample
 from wattloom.metering.setup_hints import missing, setting
@@ -28,6 +27,15 @@ MOST_W: Final = 20_000.0
 GAP_S: Final = 10.0
 GAP_ROWS: Final = 5.0
 """Rows further apart than this many times the usual, and than GAP_S, have a gap between them that is not bridged."""
+
+
+class RecordingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Power that was written down, played back."""
+
+    path: str = ""
+    """A file with `time_s,watts` or `time_s,joules`."""
+    quantity: Literal["wall", "package"] = "wall"
+    """What it is of."""
 
 
 class Tape(msgspec.Struct, frozen=True):
@@ -175,7 +183,6 @@ def _at(tape: Tape, now: float, time: float) -> Sample | Unknown:
     return Sample(now, joules, tape.open_j[row], epoch=tape.epochs[row])
 
 
-def for_machine(profile: MachineProfile) -> Recording:
+def for_machine(profile: MachineProfile, settings: RecordingSettings) -> Recording:
     """The entry point: the file that the settings name."""
-    given = settings_here().recording
-    return Recording(Path(given.path) if given.path else None, given.quantity)
+    return Recording(Path(settings.path) if settings.path else None, settings.quantity)

@@ -7,19 +7,36 @@ ended when we leave; else with user and password in every question.
 from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
+
 from wattloom.bounds import MOST_FIGURE
 from wattloom.energy.forecast import Provenance
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import settings_here
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Quantity
 from wattloom.metering.source import WALL_W, Answer, Joules, SourceProblem, Watts
-from wattloom.setting_groups import Redfish
 
 ROOT: Final = "/redfish/v1/"
 SESSIONS: Final = "/redfish/v1/SessionService/Sessions"
 JOULES_PER_KWH: Final = 3.6e6
+
+
+class RedfishSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The machine's management controller by Redfish."""
+
+    url: str = ""
+    """Its address, as `https://bmc.example`."""
+    chassis: str = ""
+    """Which chassis. Empty: the only one."""
+    user: str = ""
+    """Who asks."""
+    password: str = ""
+    """Best given by the environment, with the address: WATTLOOM_REDFISH__PASSWORD."""
+    certificate: str = ""
+    """A file with the certificate to trust; `any`: trust every one."""
+    clear_text: bool = False
+    """Send credentials where everybody on the way can read them: over plain http to another machine."""
 
 
 class RedfishSource(HttpSource):
@@ -35,7 +52,7 @@ class RedfishSource(HttpSource):
     timeout_s = 5.0
     limits = limits(WALL_W)
 
-    def __init__(self, settings: Redfish) -> None:
+    def __init__(self, settings: RedfishSettings) -> None:
         super().__init__(
             settings.url,
             certificate=settings.certificate,
@@ -163,6 +180,6 @@ def _path(location: str) -> str:
     return location if location.startswith("/") else "/" + location.partition("://")[2].partition("/")[2]
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: RedfishSettings) -> Polled:
     """The entry point."""
-    return Polled(RedfishSource(settings_here().redfish))
+    return Polled(RedfishSource(settings))

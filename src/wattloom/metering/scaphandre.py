@@ -9,9 +9,10 @@ not tell. So when its sum falls, the count breaks off, once in an hour or so of 
 
 from typing import Final
 
+import msgspec
+
 from wattloom.energy.forecast import Provenance
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.configured import settings_here
 from wattloom.metering.exposition import Line, figures
 from wattloom.metering.http_source import HttpSource, limits
 from wattloom.metering.polled import Polled
@@ -20,6 +21,13 @@ from wattloom.metering.source import MICRO, PACKAGE_W, Answer, Joules, SourcePro
 
 ENERGY: Final = ("scaph_host_energy_microjoules", "scaph_host_energy_microjoules_total")
 POWER: Final = ("scaph_host_power_microwatts",)
+
+
+class ScaphandreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Scaphandre's own exporter."""
+
+    url: str = ""
+    """Address of its metrics, as `http://localhost:8080/metrics`."""
 
 
 class ScaphandreSource(HttpSource):
@@ -53,6 +61,6 @@ def _only(found: list[Line], names: tuple[str, ...], where: str) -> float | None
     return values[0] if values else None
 
 
-def for_machine(profile: MachineProfile) -> Polled:
+def for_machine(profile: MachineProfile, settings: ScaphandreSettings) -> Polled:
     """The entry point."""
-    return Polled(ScaphandreSource(settings_here().scaphandre.url))
+    return Polled(ScaphandreSource(settings.url))

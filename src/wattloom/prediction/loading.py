@@ -20,6 +20,12 @@ def load_predictor(spec: str) -> Predictor:
     return Table() if spec == USUAL else PREDICTORS.load(spec)  # nearly every log names it: no entry points are read
 
 
+def predictor_with_settings(spec: str) -> str:
+    """The same with what the settings say of it, for the header of a log: a replay has no other. Raises PredictorError,
+    and SettingsError if there is something wrong in the settings."""
+    return spec if spec == USUAL else PREDICTORS.with_settings(spec)
+
+
 def load_recorded_predictor(spec: str, source: str, *, trusted: bool) -> Predictor:
     """The predictor that `source`, a log, says it was decided with; a file is run only if the log is trusted."""
     if is_file(spec) and not trusted:

@@ -15,6 +15,7 @@ from typing import Final, get_args
 
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.metering.protocol import Meter, Quantity, Sample
+from wattloom.setting_groups import settings_type
 from wattloom.testing.meter_rig import (
     START,
     Check,
@@ -29,6 +30,8 @@ from wattloom.testing.meter_rig import (
     require,
     unknown,
 )
+from wattloom.testing.policy_clusters import THREADS
+from wattloom.testing.settings_conformance import check_settings
 
 __all__ = ["CHECKS", "Check", "MakeRig", "Rig", "check_meter", "check_name"]
 
@@ -68,6 +71,19 @@ def it_describes_itself(make: MakeRig) -> None:
     require(meter.provenance in get_args(Provenance), f"{meter.name}: provenance {meter.provenance!r}")
     error = meter.model_error
     require(isfinite(error) and error >= 0.0, f"{meter.name}: model_error must not be negative, but is {error}")
+
+
+def it_can_be_set(make: MakeRig) -> None:
+    """The settings it brings, if it does, are sound; without any it is made, and says what it lacks."""
+    entry_point = getattr(make(), "entry_point", None)
+    if entry_point is None:
+        return
+    check_settings(entry_point)
+    kind = settings_type(entry_point)
+    meter = entry_point(THREADS) if kind is None else entry_point(THREADS, settings=kind())
+    require(isinstance(meter, Meter), f"{entry_point} gives no meter: see wattloom.metering.protocol.Meter")
+    problem = meter.available()
+    require(problem is None or bool(problem.strip()), "where nothing is set it lacks something, and does not say what")
 
 
 def it_says_that_it_works(make: MakeRig) -> None:
@@ -293,4 +309,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     it_notices_a_source_that_stands_still,
     two_of_them_do_not_disturb_each_other,
     a_read_is_cheap,
+    it_can_be_set,
 )

@@ -24,6 +24,8 @@ class Rig(Protocol):
     - `freeze()`: the source goes on showing its last value whatever is spent, as a driver that hangs. `mend` ends it.
     - `forbid()`: permission is taken away. `mend` gives it back.
     - `garble()`: it shows what is no number. `mend` ends it.
+    - `entry_point`: what the meter's entry point names, as an attribute of the class (a function: `staticmethod`). With
+      it the settings that the meter brings are tried.
     - `remembers`: True where a source that does not count knows all the same what was drawn in a gap, as a recording.
     """
 

@@ -18,12 +18,14 @@ from wattloom.energy.used import Used
 from wattloom.machines.machine import Machine
 from wattloom.prediction.protocol import Predictor
 from wattloom.prediction.readings import Readings
+from wattloom.setting_groups import keys_with, settings_type
 from wattloom.testing.policy_clusters import MANY_CORES, THREADS, UNMEASURED
+from wattloom.testing.settings_conformance import check_settings
 from wattloom.units import Seconds
 from wattloom.workload.function import Function, Variant
 from wattloom.workload.requirements import Requirements
 
-Make = Callable[[], Predictor]
+Make = Callable[..., Predictor]
 Check = Callable[[Make], None]
 Said = dict[tuple[str, str, str], object]
 
@@ -48,15 +50,23 @@ def check_name(check: Check) -> str:
 
 
 def it_describes_itself(make: Make) -> None:
-    predictor = make()
+    predictor = _fresh(make)
     for field in ("name", "summary"):
         _require(bool(getattr(predictor, field, "")), f"it has no {field}")
     _require(isinstance(predictor.readings(), Readings), "what it keeps readings in is no Readings")
 
 
+def it_can_be_set(make: Make) -> None:
+    """The settings it brings, if it does, are sound, and no secrets: a log names them."""
+    check_settings(make)
+    kind = settings_type(make)
+    secret = sorted(keys_with("credential", kind)) if kind is not None else []
+    _require(not secret, f"{', '.join(secret)}: a predictor has no credentials, since logs name its settings")
+
+
 def it_guesses_nothing(make: Make) -> None:
     """Of a function that never ran and for which nobody declared anything there is no figure."""
-    for predictor in (_knowing(make()), _told(make(), 0)):
+    for predictor in (_knowing(_fresh(make)), _told(_fresh(make), 0)):
         for machine in MACHINES:
             said = predictor.expect(NEVER_RUN, NEVER_RUN.variants[0], machine)
             _require(isinstance(said, Unknown), f"{NEVER_RUN.name} is said to take {said} on {machine.name}")
@@ -64,7 +74,7 @@ def it_guesses_nothing(make: Make) -> None:
 
 def it_gives_numbers_or_says_that_it_does_not_know(make: Make) -> None:
     for seed in SEEDS:
-        predictor = _told(make(), seed)
+        predictor = _told(_fresh(make), seed)
         for key, said in _everything(predictor).items():
             good = isinstance(said, Unknown) or (isinstance(said, float) and said > 0.0 and isfinite(said))
             _require(good, f"seed {seed}: {key} is expected to take {said}")
@@ -76,7 +86,7 @@ def it_gives_numbers_or_says_that_it_does_not_know(make: Make) -> None:
 
 def it_is_changed_by_no_question(make: Make) -> None:
     for seed in SEEDS:
-        predictor = _told(make(), seed)
+        predictor = _told(_fresh(make), seed)
         first = _everything(predictor)
         predictor.measured()
         _require(_everything(predictor) == first, f"seed {seed}: asked twice, it says something else")
@@ -84,7 +94,7 @@ def it_is_changed_by_no_question(make: Make) -> None:
 
 def it_comes_to_the_same_by_the_same_history(make: Make) -> None:
     for seed in SEEDS:
-        one, other = _told(make(), seed), _told(make(), seed)
+        one, other = _told(_fresh(make), seed), _told(_fresh(make), seed)
         _require(_everything(one) == _everything(other), f"seed {seed}: the same history, other forecasts")
         _require(one.measured() == other.measured(), f"seed {seed}: the same history, other figures to recall")
 
@@ -92,7 +102,7 @@ def it_comes_to_the_same_by_the_same_history(make: Make) -> None:
 def it_says_when_forecasts_change(make: Make) -> None:
     """What was ranked by a forecast is kept until then."""
     for seed in SEEDS:
-        predictor = _knowing(make())
+        predictor = _knowing(_fresh(make))
         before = _everything(predictor)
         for step, tell in enumerate(_history(seed)):
             changed = tell(predictor)
@@ -103,7 +113,7 @@ def it_says_when_forecasts_change(make: Make) -> None:
 
 def it_forgets_what_it_is_told_to_forget(make: Make) -> None:
     for seed in SEEDS:
-        predictor = _told(make(), seed)
+        predictor = _told(_fresh(make), seed)
         for function in FUNCTIONS:
             predictor.forget(function.name)
         left = [key for key in predictor.measured() if key[0] in {function.name for function in FUNCTIONS}]
@@ -117,7 +127,7 @@ def it_can_be_told_by_another_what_was_measured(make: Make) -> None:
     machines = {machine.name: machine for machine in MACHINES}
     functions = {function.name: function for function in FUNCTIONS}
     for seed in SEEDS:
-        one, other = _told(make(), seed), _knowing(make())
+        one, other = _told(_fresh(make), seed), _knowing(_fresh(make))
         for (function, variant, machine), used in one.measured().items():
             other.recall(functions[function], variant, machines[machine], used)
         missing = one.measured().keys() - other.measured().keys()
@@ -133,10 +143,17 @@ CHECKS: Final[tuple[Check, ...]] = (
     it_says_when_forecasts_change,
     it_forgets_what_it_is_told_to_forget,
     it_can_be_told_by_another_what_was_measured,
+    it_can_be_set,
 )
 
 
 # -- the ways and means ----------------------------------------------------------------------------------------------
+
+
+def _fresh(make: Make) -> Predictor:
+    """One with nothing set."""
+    kind = settings_type(make)
+    return make() if kind is None else make(settings=kind())
 
 
 def _require(holds: bool, message: str) -> None:

@@ -9,17 +9,16 @@ from typing import Any
 
 from tests.metering.network.server import Request, Server, as_json, page
 
-from wattloom.metering.ipmi import IpmiSource
-from wattloom.metering.kepler import KeplerSource
-from wattloom.metering.pcp import PcpSource
-from wattloom.metering.pdu import PduSource
+from wattloom.metering.ipmi import IpmiSettings, IpmiSource
+from wattloom.metering.kepler import KeplerSettings, KeplerSource
+from wattloom.metering.pcp import PcpSettings, PcpSource
+from wattloom.metering.pdu import PduSettings, PduSource
 from wattloom.metering.polled import Polled
 from wattloom.metering.powerapi import ReportFile, ReportPage
-from wattloom.metering.prometheus import PrometheusSource
-from wattloom.metering.redfish import RedfishSource
+from wattloom.metering.prometheus import PrometheusSettings, PrometheusSource
+from wattloom.metering.redfish import RedfishSettings, RedfishSource
 from wattloom.metering.scaphandre import ScaphandreSource
 from wattloom.metering.source import Source
-from wattloom.setting_groups import Ipmi, Kepler, Pcp, Pdu, Prometheus, Redfish
 
 START = 1000.0
 EPOCH = 1_700_000_000.0
@@ -141,7 +140,7 @@ class ScaphandrePowerRig(ScaphandreRig):
 
 class OldKeplerRig(Counting, WebRig):
     def source(self) -> Source:
-        return KeplerSource(Kepler(self.url))
+        return KeplerSource(KeplerSettings(self.url))
 
     def answer(self, request: Request) -> Any:
         joules, _ = self.shown()
@@ -160,7 +159,7 @@ class OldKeplerRig(Counting, WebRig):
 
 class NewKeplerRig(Counting, WebRig):
     def source(self) -> Source:
-        return KeplerSource(Kepler(self.url))
+        return KeplerSource(KeplerSettings(self.url))
 
     def answer(self, request: Request) -> Any:
         joules, _ = self.shown()
@@ -175,7 +174,7 @@ class KeplerPlatformRig(WebRig):
     counts = False
 
     def source(self) -> Source:
-        return KeplerSource(Kepler(self.url, quantity="wall"))
+        return KeplerSource(KeplerSettings(self.url, quantity="wall"))
 
     def answer(self, request: Request) -> Any:
         return page(f'kepler_platform_watts{{node_name="n1",source="redfish"}} {self.shown()[1]}\n')
@@ -188,7 +187,7 @@ class PrometheusRig(WebRig):
 
     def source(self) -> Source:
         unit: Any = self.unit
-        return PrometheusSource(Prometheus(self.url, "node_energy", unit))
+        return PrometheusSource(PrometheusSettings(self.url, "node_energy", unit))
 
     def answer(self, request: Request) -> Any:
         now = EPOCH + self.now
@@ -222,7 +221,7 @@ class PcpRig(Counting, WebRig):
     """pmproxy's answers in short; the real one is tried elsewhere."""
 
     def source(self) -> Source:
-        return PcpSource(Pcp(self.url))
+        return PcpSource(PcpSettings(self.url))
 
     def answer(self, request: Request) -> Any:
         if "/context" in request.path:
@@ -237,7 +236,7 @@ class RedfishRig(WebRig):
     counts = False
 
     def source(self) -> Source:
-        return RedfishSource(Redfish(self.server.url))
+        return RedfishSource(RedfishSettings(self.server.url))
 
     def answer(self, request: Request) -> Any:
         chassis = "/redfish/v1/Chassis"
@@ -254,7 +253,7 @@ class PduRig(WebRig):
     counts = False
 
     def source(self) -> Source:
-        return PduSource(Pdu(self.url, "outlets.1.milliwatts", factor=1e-3))
+        return PduSource(PduSettings(self.url, "outlets.1.milliwatts", factor=1e-3))
 
     def answer(self, request: Request) -> Any:
         return as_json({"outlets": [{"milliwatts": 5}, {"milliwatts": self.shown()[1] * 1e3}]})
@@ -264,7 +263,7 @@ class PduEnergyRig(Counting, PduRig):
     counts = True
 
     def source(self) -> Source:
-        return PduSource(Pdu(self.url, "state.energy", unit="joules", factor=3600.0))
+        return PduSource(PduSettings(self.url, "state.energy", unit="joules", factor=3600.0))
 
     def answer(self, request: Request) -> Any:
         return page(f"<state><energy>{self.shown()[0] / 3600.0:.9f} Wh</energy></state>")
@@ -325,7 +324,7 @@ class IpmiRig(Rig):
         self.broken = ""
 
     def source(self) -> Source:
-        return IpmiSource(Ipmi(enabled=True), tool=str(self.tool))
+        return IpmiSource(IpmiSettings(enabled=True), tool=str(self.tool))
 
     def catch_up(self, now: float) -> None:
         reading = (

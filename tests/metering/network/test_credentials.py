@@ -12,13 +12,13 @@ from typing import Final
 import pytest
 
 from wattloom.metering.configured import in_clear
-from wattloom.metering.kepler import KeplerSource
-from wattloom.metering.pdu import PduSource
-from wattloom.metering.prometheus import PrometheusSource
-from wattloom.metering.redfish import RedfishSource
+from wattloom.metering.ipmi import IpmiSettings
+from wattloom.metering.kepler import KeplerSettings, KeplerSource
+from wattloom.metering.pdu import PduSettings, PduSource
+from wattloom.metering.prometheus import PrometheusSettings, PrometheusSource
+from wattloom.metering.redfish import RedfishSettings, RedfishSource
 from wattloom.metering.source import SourceProblem
 from wattloom.serving.address import is_loopback
-from wattloom.setting_groups import Kepler, Pdu, Prometheus, Redfish
 from wattloom.settings import SettingsError, load_settings, load_with_withheld
 
 COMMAND: Final = Path(sys.executable).with_name("wattloom")
@@ -124,16 +124,17 @@ def test_a_folder_neither_says_where_a_secret_goes_nor_who_may_listen(tmp_path: 
     (tmp_path / "wattloom.toml").write_text(f"[redfish]\n{key} = {value}\n")
     environ = {"WATTLOOM_REDFISH__PASSWORD": SECRET, "WATTLOOM_REDFISH__USER": "root"}
     settings, withheld = load_with_withheld(folder=tmp_path, environ=environ)
-    assert (settings.redfish.user, settings.redfish.password) == ("", "")
+    redfish = settings.of("redfish", RedfishSettings)
+    assert (redfish.user, redfish.password) == ("", "")
     assert f"wattloom.toml: redfish.{key}" in withheld["redfish"]
 
 
 def test_one_file_does_not_say_where_the_secret_of_the_other_goes(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.wattloom.ipmi]\nhost = "bmc"\n')
     (tmp_path / "wattloom.toml").write_text('[ipmi]\npassword = "secret"\n')
-    assert load_settings(folder=tmp_path, environ={}).ipmi.password == ""
+    assert load_settings(folder=tmp_path, environ={}).of("ipmi", IpmiSettings).password == ""
     (tmp_path / "wattloom.toml").write_text('[ipmi]\nhost = "bmc"\npassword = "secret"\n')
-    assert load_settings(folder=tmp_path, environ={}).ipmi.password == "secret"
+    assert load_settings(folder=tmp_path, environ={}).of("ipmi", IpmiSettings).password == "secret"
 
 
 def test_ipmitool_is_not_handed_a_password_for_a_host_that_the_folder_names(
@@ -179,13 +180,19 @@ def test_a_file_that_others_may_write_says_nothing_of_meters_journals_and_polici
 ELSEWHERE: Final = "http://192.0.2.1"
 """A host of nobody's, for examples."""
 IN_CLEAR: Final[dict[str, Callable[[bool], object]]] = {
-    "redfish": lambda allowed: RedfishSource(Redfish(ELSEWHERE, user="root", password=SECRET, clear_text=allowed)),
-    "prometheus": lambda allowed: PrometheusSource(Prometheus(ELSEWHERE, "watts", token=SECRET, clear_text=allowed)),
-    "pdu": lambda allowed: PduSource(Pdu(ELSEWHERE, user="root", password=SECRET, clear_text=allowed)),
-    "pdu by SNMP": lambda allowed: PduSource(
-        Pdu("snmp://192.0.2.1", path="1.3.6.1.4", community=SECRET, clear_text=allowed)
+    "redfish": lambda allowed: RedfishSource(
+        RedfishSettings(ELSEWHERE, user="root", password=SECRET, clear_text=allowed)
     ),
-    "pdu, in the address": lambda allowed: PduSource(Pdu(f"http://root:{SECRET}@192.0.2.1", clear_text=allowed)),
+    "prometheus": lambda allowed: PrometheusSource(
+        PrometheusSettings(ELSEWHERE, "watts", token=SECRET, clear_text=allowed)
+    ),
+    "pdu": lambda allowed: PduSource(PduSettings(ELSEWHERE, user="root", password=SECRET, clear_text=allowed)),
+    "pdu by SNMP": lambda allowed: PduSource(
+        PduSettings("snmp://192.0.2.1", path="1.3.6.1.4", community=SECRET, clear_text=allowed)
+    ),
+    "pdu, in the address": lambda allowed: PduSource(
+        PduSettings(f"http://root:{SECRET}@192.0.2.1", clear_text=allowed)
+    ),
 }
 
 
@@ -206,8 +213,8 @@ def test_no_secret_goes_to_another_machine_in_clear_unless_that_was_said(
 
 
 def test_without_a_secret_plain_http_is_as_good_as_any(folder: Path) -> None:
-    assert KeplerSource(Kepler(f"{ELSEWHERE}/metrics")).missing() is None
-    assert PduSource(Pdu("snmp://192.0.2.1", path="1.3.6.1.4")).missing() is None
+    assert KeplerSource(KeplerSettings(f"{ELSEWHERE}/metrics")).missing() is None
+    assert PduSource(PduSettings("snmp://192.0.2.1", path="1.3.6.1.4")).missing() is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "[::1]", "localhost"])

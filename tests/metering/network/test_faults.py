@@ -9,15 +9,14 @@ from tests.metering.network.rigs import WEB_RIGS
 from tests.metering.network.server import Fault, Server, page
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.kepler import KeplerSource
-from wattloom.metering.pdu import PduSource
+from wattloom.metering.kepler import KeplerSettings, KeplerSource
+from wattloom.metering.pdu import PduSettings, PduSource
 from wattloom.metering.polled import Polled
-from wattloom.metering.prometheus import PrometheusSource
+from wattloom.metering.prometheus import PrometheusSettings, PrometheusSource
 from wattloom.metering.protocol import Sample
 from wattloom.metering.scaphandre import ScaphandreSource
 from wattloom.metering.source import Source, SourceProblem
 from wattloom.metering.web import Http
-from wattloom.setting_groups import Kepler, Pdu, Prometheus
 
 FAULTS: dict[Fault, str] = {
     "reset": "broke off the connection",
@@ -104,10 +103,10 @@ SECRET = "s3cr3t-word"
 @pytest.mark.parametrize(
     "make",
     [
-        lambda url: PrometheusSource(Prometheus(url, "x", token=SECRET)),
-        lambda url: PduSource(Pdu(url, "a", user="u", password=SECRET)),
-        lambda url: PduSource(Pdu(url.replace("//", f"//u:{SECRET}@") + f"/page?key={SECRET}", "a")),
-        lambda url: KeplerSource(Kepler(url.replace("//", f"//u:{SECRET}@"))),
+        lambda url: PrometheusSource(PrometheusSettings(url, "x", token=SECRET)),
+        lambda url: PduSource(PduSettings(url, "a", user="u", password=SECRET)),
+        lambda url: PduSource(PduSettings(url.replace("//", f"//u:{SECRET}@") + f"/page?key={SECRET}", "a")),
+        lambda url: KeplerSource(KeplerSettings(url.replace("//", f"//u:{SECRET}@"))),
     ],
 )
 def test_no_message_holds_a_password_a_token_or_a_query(make: Callable[[str], Source], server: Server) -> None:

@@ -11,11 +11,10 @@ from tests.metering.network.programs import free_port, running, tool
 from tests.metering.network.server import eventually
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.ipmi import IpmiSource, watts
+from wattloom.metering.ipmi import IpmiSettings, IpmiSource, watts
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Sample
 from wattloom.metering.source import SourceProblem
-from wattloom.setting_groups import Ipmi
 
 LAN = """name "wattloom"
 set_working_mc 0x20
@@ -43,8 +42,8 @@ class Controller:
     def show(self, shown: object) -> None:
         (self.folder / "watts").write_text(f"{shown}\n")
 
-    def settings(self, password: str = "secret") -> Ipmi:
-        return Ipmi(True, f"127.0.0.1:{self.port}", "admin", password, cipher_suite=3)
+    def settings(self, password: str = "secret") -> IpmiSettings:
+        return IpmiSettings(True, f"127.0.0.1:{self.port}", "admin", password, cipher_suite=3)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +103,7 @@ def test_without_a_controller_the_real_tool_says_what_is_missing() -> None:
     tool("ipmitool", "ipmitool")
     if any(Path(place).exists() for place in ("/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0")):
         pytest.skip("NOT TRIED: this machine has a management controller")
-    problem = Polled(IpmiSource(Ipmi(True))).available() or ""
+    problem = Polled(IpmiSource(IpmiSettings(True))).available() or ""
     assert "there is no /dev/ipmi0" in problem
     assert "modprobe ipmi_si ipmi_devintf" in problem
 
@@ -124,14 +123,14 @@ def test_what_the_tool_says_is_put_into_words(output: str, errors: str, words: s
 
 
 def test_a_tool_that_is_missing_is_named_with_its_package() -> None:
-    assert "apt install ipmitool" in (Polled(IpmiSource(Ipmi(True), tool="no-such-ipmitool")).available() or "")
+    assert "apt install ipmitool" in (Polled(IpmiSource(IpmiSettings(True), tool="no-such-ipmitool")).available() or "")
 
 
 def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:
     tool_path = tmp_path / "ipmitool"
     tool_path.write_text("#!/bin/sh\nexec sleep 600\n")
     tool_path.chmod(0o755)
-    source = IpmiSource(Ipmi(True), tool=str(tool_path))
+    source = IpmiSource(IpmiSettings(True), tool=str(tool_path))
     source.timeout_s = 0.3
     with pytest.raises(SourceProblem, match="has not answered"):
         source.ask()

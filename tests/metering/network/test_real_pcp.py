@@ -10,10 +10,9 @@ from tests.metering.network.programs import free_port, running, short_folder, to
 from tests.metering.network.server import eventually
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.pcp import PcpSource
+from wattloom.metering.pcp import PcpSettings, PcpSource
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Sample
-from wattloom.setting_groups import Pcp
 
 PLACE = "/usr/lib/pcp/bin"
 AGENTS = "/var/lib/pcp/pmdas"
@@ -93,7 +92,7 @@ def pmproxy() -> Iterator[Pmproxy]:
             running(made.collector(), folder / "out1", made.environment()),
             running(made.proxy(), folder / "out2", made.environment()),
         ):
-            meter = Polled(PcpSource(Pcp(made.url)))
+            meter = Polled(PcpSource(PcpSettings(made.url)))
             assert eventually(lambda: meter.available() is None, 20.0), (meter.available(), logs(folder))
             yield made
 
@@ -110,7 +109,7 @@ def read(meter: Polled) -> Sample:
 
 
 def test_packages_and_memory_are_added_up_and_their_parts_are_not(pmproxy: Pmproxy) -> None:
-    meter = Polled(PcpSource(Pcp(pmproxy.url)))
+    meter = Polled(PcpSource(PcpSettings(pmproxy.url)))
     assert meter.available() is None
     assert meter.quantity == "package"
     first = read(meter)
@@ -121,7 +120,7 @@ def test_packages_and_memory_are_added_up_and_their_parts_are_not(pmproxy: Pmpro
 
 
 def test_a_counter_that_begins_anew_is_a_break(pmproxy: Pmproxy) -> None:
-    meter = Polled(PcpSource(Pcp(pmproxy.url)))
+    meter = Polled(PcpSource(PcpSettings(pmproxy.url)))
     first = read(meter)
     pmproxy.set("intel-rapl:0", 1_000_000)
     assert meter.refresh(5.0)
@@ -133,7 +132,7 @@ def test_a_counter_that_begins_anew_is_a_break(pmproxy: Pmproxy) -> None:
 
 
 def test_a_context_that_pmproxy_has_forgotten_is_made_again(pmproxy: Pmproxy) -> None:
-    source = PcpSource(Pcp(pmproxy.url))
+    source = PcpSource(PcpSettings(pmproxy.url))
     before = source.ask()
     source._context = 12345
     assert source.ask() == before
@@ -141,6 +140,6 @@ def test_a_context_that_pmproxy_has_forgotten_is_made_again(pmproxy: Pmproxy) ->
 
 
 def test_what_is_missing_is_said(pmproxy: Pmproxy) -> None:
-    assert "nvidia.energy" in (Polled(PcpSource(Pcp(pmproxy.url, "nvidia.energy"))).available() or "")
-    assert "pmcd" in (Polled(PcpSource(Pcp(pmproxy.url, host="127.0.0.1:1"))).available() or "")
-    assert "the unit is not known" in (Polled(PcpSource(Pcp(pmproxy.url, "kernel.all.load"))).available() or "")
+    assert "nvidia.energy" in (Polled(PcpSource(PcpSettings(pmproxy.url, "nvidia.energy"))).available() or "")
+    assert "pmcd" in (Polled(PcpSource(PcpSettings(pmproxy.url, host="127.0.0.1:1"))).available() or "")
+    assert "the unit is not known" in (Polled(PcpSource(PcpSettings(pmproxy.url, "kernel.all.load"))).available() or "")

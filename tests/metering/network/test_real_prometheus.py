@@ -10,9 +10,8 @@ from tests.metering.network.server import Request, Server, eventually, page
 
 from wattloom.energy.forecast import Unknown
 from wattloom.metering.polled import Polled
-from wattloom.metering.prometheus import PrometheusSource
+from wattloom.metering.prometheus import PrometheusSettings, PrometheusSource
 from wattloom.metering.protocol import Sample
-from wattloom.setting_groups import Prometheus
 
 WATTS = 40.0
 
@@ -56,14 +55,14 @@ def prometheus(exporter: Server, tmp_path_factory: pytest.TempPathFactory) -> It
     ]
     url = f"http://127.0.0.1:{port}"
     with running(command, folder / "log"):
-        meter = Polled(PrometheusSource(Prometheus(url, "node_watts{node='a'}")))
+        meter = Polled(PrometheusSource(PrometheusSettings(url, "node_watts{node='a'}")))
         assert eventually(lambda: meter.available() is None, 30.0), (meter.available(), (folder / "log").read_text())
         yield url
 
 
 def meter_on(url: str, expression: str, unit: str = "watts") -> Polled:
     assert unit in ("watts", "joules")
-    return Polled(PrometheusSource(Prometheus(url, expression, "joules" if unit == "joules" else "watts")))
+    return Polled(PrometheusSource(PrometheusSettings(url, expression, "joules" if unit == "joules" else "watts")))
 
 
 def counted(meter: Polled, seconds: float) -> tuple[float, float]:

@@ -14,12 +14,11 @@ from tests.metering.network.programs import free_port, running, tool
 from tests.metering.network.server import eventually
 
 from wattloom.energy.forecast import Unknown
-from wattloom.metering.pdu import PduSource
+from wattloom.metering.pdu import PduSettings, PduSource
 from wattloom.metering.polled import Polled
 from wattloom.metering.protocol import Sample
 from wattloom.metering.snmp import encode_oid, get_number, request, request_number, value
 from wattloom.metering.source import SourceProblem
-from wattloom.setting_groups import Pdu
 
 OBJECT = "1.3.6.1.4.1.53864.1"
 COMMUNITY = "nobody-else"
@@ -97,7 +96,7 @@ def test_every_kind_of_number_is_read(agent: Agent, kind: str, shown: object, re
 
 def test_a_strip_by_snmp_is_a_meter(agent: Agent) -> None:
     agent.show("gauge", 2130)
-    meter = Polled(PduSource(Pdu(agent.url, f"{OBJECT}.1", factor=0.1, community=COMMUNITY)))
+    meter = Polled(PduSource(PduSettings(agent.url, f"{OBJECT}.1", factor=0.1, community=COMMUNITY)))
     assert eventually(lambda: meter.available() is None)
     assert meter.quantity == "wall"
     first = meter.read(time.monotonic())
@@ -123,8 +122,8 @@ def test_what_is_wrong_is_said_without_the_word_of_admission(agent: Agent) -> No
 
 
 def test_an_object_that_is_no_number_is_refused_before_anybody_is_asked() -> None:
-    assert "pdu.path" in (PduSource(Pdu("snmp://strip.example", "watts")).missing() or "")
-    assert "PDU__PATH" in (PduSource(Pdu("snmp://strip.example")).missing() or "")
+    assert "pdu.path" in (PduSource(PduSettings("snmp://strip.example", "watts")).missing() or "")
+    assert "PDU__PATH" in (PduSource(PduSettings("snmp://strip.example")).missing() or "")
 
 
 def test_numbers_of_objects_are_written_with_seven_bits_in_a_byte() -> None:

@@ -10,9 +10,8 @@ from tests.metering.network.programs import tool
 from tests.metering.network.server import Server
 
 from wattloom.metering.polled import Polled
-from wattloom.metering.redfish import RedfishSource
+from wattloom.metering.redfish import RedfishSettings, RedfishSource
 from wattloom.metering.source import Joules, SourceProblem, Watts
-from wattloom.setting_groups import Redfish
 
 Serve = Callable[..., Server]
 
@@ -35,7 +34,7 @@ def source() -> Iterator[Callable[..., RedfishSource]]:
     made: list[RedfishSource] = []
 
     def make(server: Server, **settings: Any) -> RedfishSource:
-        made.append(RedfishSource(Redfish(server.url, **settings)))
+        made.append(RedfishSource(RedfishSettings(server.url, **settings)))
         return made[-1]
 
     yield make
@@ -98,7 +97,7 @@ def test_a_session_is_opened_once_and_ended_when_we_leave(serve: Serve, source: 
 
 def test_a_meter_that_is_dropped_ends_its_session(serve: Serve) -> None:
     controller = locked()
-    meter = Polled(RedfishSource(Redfish(serve(controller).url, user="reader", password="open-sesame")))
+    meter = Polled(RedfishSource(RedfishSettings(serve(controller).url, user="reader", password="open-sesame")))
     assert meter.available() is None
     assert controller.tokens
     del meter

@@ -12,12 +12,11 @@ from tests.metering.network.server import Request, Server, page
 from wattloom.machines.this_machine import this_machine
 from wattloom.metering.choosing import meters
 from wattloom.metering.exposition import figures, of_node
-from wattloom.metering.kepler import KeplerSource
+from wattloom.metering.kepler import KeplerSettings, KeplerSource
 from wattloom.metering.pdu import number_at
 from wattloom.metering.powerapi import LOOK_BACK, ReportFile, ReportPage
 from wattloom.metering.scaphandre import ScaphandreSource
 from wattloom.metering.source import Answer, Joules, SourceProblem, Watts
-from wattloom.setting_groups import Kepler
 
 OURS = ("ipmi", "kepler", "pcp", "pdu", "powerapi", "prometheus", "redfish", "scaphandre")
 
@@ -73,12 +72,12 @@ def total(answers: list[Answer]) -> float:
 
 def test_an_old_kepler_is_its_packages_and_memory_or_its_platform(shown: Page) -> None:
     shown.show(OLD % ("rapl-sysfs", "acpi"))
-    assert total(asked(KeplerSource(Kepler(shown.url)))) == 170.0
-    assert total(asked(KeplerSource(Kepler(shown.url, quantity="wall")))) == 500.0
+    assert total(asked(KeplerSource(KeplerSettings(shown.url)))) == 170.0
+    assert total(asked(KeplerSource(KeplerSettings(shown.url, quantity="wall")))) == 500.0
 
 
 def test_a_kepler_that_guesses_is_estimated(shown: Page) -> None:
-    source = KeplerSource(Kepler(shown.url))
+    source = KeplerSource(KeplerSettings(shown.url))
     for components, provenance in (("rapl-sysfs", "measured"), ("estimator", "estimated")):
         shown.show(OLD % (components, "none"))
         asked(source)
@@ -97,22 +96,22 @@ def test_a_new_kepler_has_several_sockets_and_zones_inside_zones(shown: Page) ->
         )
     ]
     shown.show("\n".join(lines) + '\nkepler_node_cpu_watts{zone="package"} 5\n')
-    assert total(asked(KeplerSource(Kepler(shown.url)))) == 33.0
+    assert total(asked(KeplerSource(KeplerSettings(shown.url)))) == 33.0
 
 
 def test_several_nodes_on_one_page_must_be_told_apart(shown: Page) -> None:
     shown.show("".join(f'kepler_platform_watts{{node_name="n{n}"}} {n}00\n' for n in (1, 2)))
     with pytest.raises(SourceProblem, match=r"several nodes: n1, n2\. Set kepler\.node"):
-        asked(KeplerSource(Kepler(shown.url, quantity="wall")))
-    assert asked(KeplerSource(Kepler(shown.url, "n2", "wall"))) == [Watts(200.0)]
+        asked(KeplerSource(KeplerSettings(shown.url, quantity="wall")))
+    assert asked(KeplerSource(KeplerSettings(shown.url, "n2", "wall"))) == [Watts(200.0)]
     with pytest.raises(SourceProblem, match="no node 'n7', but n1, n2"):
-        asked(KeplerSource(Kepler(shown.url, "n7", "wall")))
+        asked(KeplerSource(KeplerSettings(shown.url, "n7", "wall")))
 
 
 def test_a_page_of_another_exporter_is_not_kepler(shown: Page) -> None:
     shown.show("node_load1 0.5\n")
     with pytest.raises(SourceProblem, match="is it Kepler"):
-        asked(KeplerSource(Kepler(shown.url)))
+        asked(KeplerSource(KeplerSettings(shown.url)))
 
 
 # -- Scaphandre, and the text format -----------------------------------------------------------------------------------

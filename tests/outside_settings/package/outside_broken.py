@@ -1,0 +1,3 @@
+"""A meter whose package lacks something."""
+
+raise ImportError("libstrip.so is not there")

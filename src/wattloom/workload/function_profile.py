@@ -1,7 +1,8 @@
 """Function profiles: how fast a function is on a core of a machine, and what one execution costs there.
 
 Owns the figures (in the ISA study E, executions per second and core, and W, energy per execution), their table by
-function and machine, and its file. Who finds them out is `profiling`'s or `history`'s business; who plans by them, `planning`'s.
+function and machine, and its file. Who finds them out is `profiling`'s or `history`'s business; who plans by them,
+`planning`'s.
 """
 
 from collections.abc import Iterable

@@ -43,6 +43,7 @@ def test_a_narrow_terminal_gets_a_narrow_table(
     listed = wattloom("machines").stdout
     assert max(map(len, [*compared.splitlines(), *listed.splitlines()])) <= columns
     assert "marginal-energy:" in compared
+    assert all(word in compared for word in ("energy x", "MJ·s", "peak"))
     assert "xeon-e5-2699v4-2s" in listed
 
 

@@ -120,6 +120,16 @@ def test_the_page_says_what_was_saved_modelled_assumed_and_typed(text: str, comp
     assert "seeds 0, 1" in text
 
 
+def test_every_table_of_results_has_peak_power_and_energy_times_delay(text: str, comparison: Comparison) -> None:
+    heads = [table.partition("</thead>")[0] for table in text.split("<table>")[1:]]
+    results = [head for head in heads if "makespan, s" in head]
+    assert len(results) == 2
+    assert all("energy x delay, MJ·s" in head and "peak, W" in head for head in results)
+    every_run = text.partition("Every run and its digest")[2]
+    for run in (run for row in comparison.rows for run in row.runs):
+        assert f">{figure(run.energy_delay_js / 1e6)}<" in every_run
+
+
 def test_the_same_comparison_gives_the_same_bytes(comparison: Comparison, folder: Path, tmp_path: Path) -> None:
     write(comparison, tmp_path, COMMAND)
     for path in folder.iterdir():

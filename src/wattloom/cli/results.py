@@ -70,7 +70,7 @@ def _quantiles(p50: float, p95: float, p99: float, unit: str) -> str:
 def print_comparison(comparison: Comparison) -> None:
     """Best first, then what the figures are."""
     out = console()
-    narrower = ((PARTS, True, True), ((), True, True), ((), True, False), ((), False, False))
+    narrower = ((PARTS, True, True), ((), True, True), ((), False, True), ((), False, False))
     widths = [_comparison_table(comparison, *columns) for columns in narrower]
     out.print(widths[fullest(widths, out)])
     undone = [row.policy for row in comparison.rows if not comparison.comparable(row)]
@@ -88,24 +88,25 @@ def print_comparison(comparison: Comparison) -> None:
     out.print(literal(comparison.sentence), style="bold")
 
 
-def _comparison_table(comparison: Comparison, parts: tuple[str, ...], more: bool, waits: bool) -> "Table":
-    """Best first; with the parts of the energy and with what users feel, as far as there is room."""
+def _comparison_table(comparison: Comparison, parts: tuple[str, ...], waits: bool, finished: bool) -> "Table":
+    """Best first; with the parts of the energy, what users feel and how many tasks ended, as far as there is room.
+    Who finished fewer is named below in any case."""
     seeds = len(comparison.seeds)
     names = ["energy\nWh", *parts, f"saving vs.\n{literal(short(comparison.reference))}", "makespan\ns"]
-    names += [*(("energy x\ndelay MJ·s", "peak\nW") if more else ())]
-    names += [*(("wait\np95 s", "slowdown\np95") if waits else ()), "finished"]
+    names += ["energy x\ndelay MJ·s", "peak\nW"]
+    names += [*(("wait\np95 s", "slowdown\np95") if waits else ()), *(("finished",) if finished else ())]
     title = f"{comparison.title or comparison.scenario}, {plural(seeds, 'seed')}"
     made = table("  policy", *names, title=literal(title), numbers=tuple(names))
     best = comparison.best
     for row in comparison.by_energy:
-        cells = [literal(short(row.policy)), *_cells(comparison, row, parts, more, waits)]
+        cells = [literal(short(row.policy)), *_cells(comparison, row, parts, waits, finished)]
         won = row is best and comparison.has_a_winner
         cells[0] = f"{'★' if won else ' '} {cells[0]}"
         made.add_row(*cells, style="bold green" if won else None)
     return made
 
 
-def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...], more: bool, waits: bool) -> list[str]:
+def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...], waits: bool, finished: bool) -> list[str]:
     seeds = len(comparison.seeds)
     energy = row.energy.watt_hours()
     return [
@@ -113,9 +114,10 @@ def _cells(comparison: Comparison, row: Row, parts: tuple[str, ...], more: bool,
         *(figure(energy[part]) for part in parts),
         _saving(comparison, row),
         spread(row.makespan_s, row.makespan_s_spread, seeds),
-        *((figure(row.energy_delay_js / MEGA), figure(row.peak_w)) if more else ()),
+        figure(row.energy_delay_js / MEGA),
+        figure(row.peak_w),
         *((figure(row.wait_s.p95), figure(row.slowdown.p95)) if waits else ()),
-        f"{row.finished:,}/{row.submitted:,}",
+        *((f"{row.finished:,}/{row.submitted:,}",) if finished else ()),
     ]
 
 

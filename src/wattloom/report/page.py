@@ -293,7 +293,7 @@ def _making(comparison: Comparison, command: str) -> list[str]:
     table = _table(
         "A digest is a fingerprint of all placements in their order: equal digests, equal decisions.",
         ["policy"],
-        ["seed", "energy, Wh", "makespan, s", "peak, W", "decisions"],
+        ["seed", "energy, Wh", "makespan, s", "energy x delay, MJ·s", "peak, W", "decisions"],
         runs,
         ["digest"],
     )
@@ -303,7 +303,8 @@ def _making(comparison: Comparison, command: str) -> list[str]:
 def _run_row(row: Row, number: int) -> str:
     run = row.runs[number]
     energy = figure(run.energy.watt_hours()["total"])
-    cells = [str(run.seed), energy, figure(run.makespan_s), figure(run.peak_w), f"{run.decisions:,}"]
+    product = figure(run.energy_delay_js / MEGA)
+    cells = [str(run.seed), energy, figure(run.makespan_s), product, figure(run.peak_w), f"{run.decisions:,}"]
     return f'<tr><th scope="row">{escape(row.policy)}</th>{_numbers(cells)}<td><code>{run.digest}</code></td></tr>'
 
 

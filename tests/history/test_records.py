@@ -109,6 +109,15 @@ def test_what_a_record_means_is_known_to_the_engine_and_to_the_room_of_history_a
     assert found == MAY_ASK_FOR_A_KIND
 
 
+def test_nobody_else_knows_how_a_log_begins() -> None:
+    named = {
+        source.relative_to(SOURCES).parts[0]
+        for source in SOURCES.rglob("*.py")
+        if '"wattloom_log"' in source.read_text()
+    }
+    assert named == {"history"}
+
+
 def test_the_engine_opens_no_file_and_no_database() -> None:
     outside = {"io", "os", "pathlib", "shutil", "sqlite3", "tempfile", "mmap"}
     for source in sorted((SOURCES / "scheduling").rglob("*.py")):

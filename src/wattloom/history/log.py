@@ -28,6 +28,7 @@ FORMER_DEFAULTS = {"marginal-energy": {"tdp": "false", "guarantee": "1"}}
 LAST_FORMER = 3
 FIRST_NUMBERED = 4
 """From this version on placements have their number in the log."""
+HEADER_BEGINS = b'{"wattloom_log"'
 LINES_AT_ONCE = 512
 """Lines that a digest takes in together: far cheaper than one by one."""
 
@@ -151,6 +152,13 @@ class Log:
                 return file.readline(LONGEST_LINE)
         except OSError as problem:
             raise LogError(str(self.path), problem.strerror or str(problem)) from problem
+
+
+def says_something(path: Path) -> bool:
+    """Whether a file is more than the first line of a log: whoever begins another there would lose it."""
+    with path.open("rb") as file:
+        first = file.readline(LONGEST_LINE)
+        return bool(file.read(1)) or not (first.startswith(HEADER_BEGINS) or not first)
 
 
 def split_run(path: Path) -> tuple[Path, int | None]:

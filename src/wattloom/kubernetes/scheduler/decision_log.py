@@ -13,14 +13,13 @@ from typing import IO, Final
 
 from wattloom.errors import InputError
 from wattloom.history.holder import holder_of
-from wattloom.history.log import VERSION, Header, LogWriter
+from wattloom.history.log import VERSION, Header, LogWriter, says_something
 from wattloom.journal.errors import JournalBusy, JournalError
 from wattloom.journal.lock import Lock
 
 LOG: Final = logging.getLogger(__name__)
 BUFFER: Final = 1 << 18
 MIB: Final = 1 << 20
-HEADER_BEGINS: Final = b'{"wattloom_log"'
 
 
 class DecisionLog:
@@ -37,7 +36,7 @@ class DecisionLog:
         self._lock = self._taken()
         try:
             self._beside("new").unlink(missing_ok=True)
-            if self.path.exists() and _says_something(self.path):
+            if self.path.exists() and says_something(self.path):
                 self.path.replace(self._beside("1"))
             self._file = self._opened(self.path)
         except OSError as problem:
@@ -122,10 +121,3 @@ class DecisionLog:
 
     def _opened(self, path: Path) -> IO[bytes]:
         return path.open("wb", buffering=BUFFER)
-
-
-def _says_something(path: Path) -> bool:
-    """Whether it is more than the first line of a log."""
-    with path.open("rb") as file:
-        first = file.readline(BUFFER)
-        return bool(file.read(1)) or not (first.startswith(HEADER_BEGINS) or not first)

@@ -15,11 +15,14 @@ from warnings import warn
 
 MOVED: Final = {
     "wattloom.attribution.gpu_calls": "wattloom.attribution.gpu",
+    "wattloom.cluster.listing": "wattloom.api",
     "wattloom.cluster.power_from_cpu": "wattloom.machines.power_from_cpu",
     "wattloom.cluster.profile": "wattloom.machines.profile",
     "wattloom.cluster.profile_curve": "wattloom.machines.profile_curve",
+    "wattloom.journal.questions": "wattloom.api",
     "wattloom.local.many": "wattloom.local.chunking",
     "wattloom.local.named": "wattloom.local.import_path",
+    "wattloom.metering.patience": "wattloom.metering.timeout",
     "wattloom.metering.this_machine": "wattloom.machines.this_machine",
     "wattloom.scheduling.explanation": "wattloom.history.explanation",
     "wattloom.simulation.why": "wattloom.history.why",

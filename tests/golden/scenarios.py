@@ -16,7 +16,7 @@ FILE: Final = Path(__file__).with_name("scenarios.json")
 SCENARIOS: Final = ("hsc-cpu", "heats-bursts", "isa-mixed", "mixed-1000")
 POLICIES: Final = (
     "fifo", "round-robin", "random", "spread", "pack", "arch-first", "marginal-energy", "exec", "weighted",
-    "least-joules",
+    "least-joules", "least-joules:sleep=false",
 )  # fmt: skip
 SEEDS: Final = (0, 1, 2)
 QUICK: Final = ("hsc-cpu", "heats-bursts", "isa-mixed")

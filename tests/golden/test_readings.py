@@ -4,6 +4,8 @@ import pytest
 from tests.golden import readings
 from tests.golden.comparing import lost
 
+from wattloom.history.log import READABLE, Log
+
 
 @pytest.mark.parametrize("name", readings.names())
 def test_a_log_says_what_it_said(name: str) -> None:
@@ -16,8 +18,9 @@ def test_everything_that_is_kept_is_recorded() -> None:
 
 
 def test_every_version_of_the_format_is_kept() -> None:
-    first_lines = [path.read_text().partition("\n")[0] for path in sorted(readings.LOGS.glob("v*.log"))]
-    assert [line.partition(",")[0] for line in first_lines[::3]] == [f'{{"wattloom_log":{n}' for n in (1, 2, 3, 4)]
+    kept = [(path.name, Log(path).header.wattloom_log) for path in sorted(readings.LOGS.glob("v*.log"))]
+    assert all(name.startswith(f"v{version}-") for name, version in kept)
+    assert {version for _, version in kept} == set(READABLE)
 
 
 @pytest.mark.parametrize(

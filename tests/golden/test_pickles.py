@@ -1,5 +1,6 @@
 """What journals hold as pickles of the code before the redesign is unpickled, and does what it did."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,15 @@ from tests.golden import pickles
 import wattloom
 from wattloom.journal.errors import JournalFull
 from wattloom.local.command import CommandFailed
-from wattloom.local.errors import ExecutorLost
+from wattloom.local.errors import (
+    CannotSend,
+    ExecutorLost,
+    OutcomeUnknown,
+    TaskError,
+    TaskRejected,
+    TaskTimeout,
+    WorkerLost,
+)
 from wattloom.metering.timeout import NoAnswer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has moved.*:DeprecationWarning")
@@ -47,3 +56,10 @@ def test_exceptions_are_the_same_with_the_same_words(found: dict[str, Any]) -> N
     assert isinstance(full, JournalFull)
     assert (full.path, full.problem) == (Path("work.journal"), "disk full")
     assert (type(found["an executor that is lost"]), type(found["a meter that hangs"])) == (ExecutorLost, NoAnswer)
+
+
+@pytest.mark.parametrize("kind", [WorkerLost, TaskTimeout, TaskRejected, OutcomeUnknown, CannotSend])
+def test_what_became_of_an_inner_call_reaches_the_outer_ones_caller(kind: type[TaskError]) -> None:
+    """The code before could not unpickle these: nothing was recorded of them."""
+    again = pickle.loads(pickle.dumps(kind("1-2", "it is gone")))
+    assert (type(again), again.task, str(again)) == (kind, "1-2", "it is gone")

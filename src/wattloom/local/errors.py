@@ -19,6 +19,10 @@ class TaskError(WattloomError):
         super().__init__(message)
         self.task = task
 
+    def __reduce__(self) -> tuple[type["TaskError"], tuple[str, str]]:
+        """So that a call which waited for another can hand it to its caller."""
+        return type(self), (self.task, str(self))
+
 
 class OutcomeUnknown(TaskError):
     """It had begun and nobody saw its end; it is not marked idempotent, so it was not run again."""

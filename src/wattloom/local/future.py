@@ -9,16 +9,13 @@ from concurrent.futures import Future
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 from wattloom.attribution.worker import Tariff
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.energy.measured import Energy
 from wattloom.local import errors
 from wattloom.units import Joules
-
-if TYPE_CHECKING:
-    from wattloom.local.dispatcher import Dispatcher
 
 METERED_WITHIN_S: Final = 10.0
 """So long `energy` waits for the meter."""
@@ -37,6 +34,19 @@ def _renew_conditions() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_conditions)
+
+
+class CallDispatcher(Protocol):
+    """What a future asks of the dispatcher that will set it."""
+
+    def cancel_later(self, task: str) -> None:
+        """Nobody wants it any more."""
+
+    def check_that_it_can_come(self, future: "TaskFuture") -> None:
+        """Before somebody waits for it. Raises why that would be in vain."""
+
+    def meter_now(self, future: "TaskFuture") -> str:
+        """Wait until it has its joules; why the meter said nothing, if so."""
 
 
 class TaskFuture(Future[Any]):
@@ -62,7 +72,7 @@ class TaskFuture(Future[Any]):
         self._tariff: Tariff | None = None
         self._owed: int = 0
         """Attempts that have ended and whose joules are not known yet."""
-        self._dispatcher: Dispatcher | None = None
+        self._dispatcher: CallDispatcher | None = None
         """Whom to ask for a reading, and to tell that it was cancelled."""
 
     def __reduce__(self) -> NoReturn:

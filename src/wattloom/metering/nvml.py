@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from wattloom.machines.profile import MachineProfile
 from wattloom.metering.device_counts import Spent
 from wattloom.metering.device_masks import NVIDIA, Identity, set_masks, visible
-from wattloom.metering.device_meter import Device, DriverMeter, DriverProblem, State
+from wattloom.metering.device_meter import WORKLOADS_DIFFER, Device, DriverMeter, DriverProblem, State
 from wattloom.metering.device_patience import PatientDriver
 from wattloom.metering.devices import DeviceProcess, Kind
 from wattloom.metering.nvml_words import in_words
@@ -25,10 +25,6 @@ COUNTER_UPDATE_S: Final = 0.1
 AVERAGE_S: Final = 1.0
 """Over which GPUs from Ampere on average the power they report. GA100 (A100, A30) and older ones do not."""
 _GA100: Final = re.compile(r"\b(GA100|A100X?|A30X?|A800|CMP 170HX)\b")
-WORKLOADS_DIFFER: Final = 0.4
-"""Spread of watts among workloads on one GPU: relative standard deviation of the mean watts of six networks in
-training, each over its batch sizes, at the highest power limit. Zeus' measurements: A40 0.34, P100 0.42, RTX 6000 0.38,
-V100 0.44."""
 _MIXED: Final = (
     "indices of CUDA_VISIBLE_DEVICES are read in PCI order; with unlike cards set CUDA_DEVICE_ORDER=PCI_BUS_ID"
 )

@@ -4,6 +4,7 @@ Owns what a caller may give (names, paths or objects) and what comes back. Print
 """
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -52,8 +53,12 @@ if TYPE_CHECKING:
     from wattloom.local.running import Ran
     from wattloom.machines.curve_estimate import Curve
     from wattloom.machines.power_from_cpu import FittedCurve
+    from wattloom.machines.profile import MachineProfile
     from wattloom.machines.profile_file import CpuProfile
+    from wattloom.planning.plan import Plan
+    from wattloom.planning.rates_file import Rates
     from wattloom.profiling.profiler import Tell
+    from wattloom.workload.function_profile import FunctionProfiles
 
 __all__ = [
     "FunctionInfo",
@@ -74,6 +79,7 @@ __all__ = [
     "machine_match",
     "machines",
     "meters",
+    "plan",
     "policies",
     "profile_cpu",
     "prune",
@@ -407,6 +413,67 @@ def machine_match() -> MachineMatch:
         source=profile.source,
         virtual=this_identity().virtual,
     )
+
+
+def plan(
+    rates: "str | Path | Rates",
+    *,
+    goal: str | None = None,
+    policy: str | None = None,
+    profiles: "str | Path | FunctionProfiles | None" = None,
+    core_price_w: float = 1.0,
+    quantile: float = 0.5,
+    split: bool = False,
+    seconds: float = 30.0,
+    old: "str | Path | Plan | None" = None,
+    move_price_w: float = 1.0,
+) -> "Plan":
+    """Which function runs on which server, so that wanted rates are kept at the least energy; with a proven bound.
+
+    `rates` is a RATES.toml, or what was read of one; arguments are the command's options. With `old`, that plan is
+    changed with few moves: each must save `move_price_w`.
+    """
+    from wattloom.planning.making import POLICY_OF, Wishes, make_plan
+    from wattloom.planning.plan_file import read_plan
+    from wattloom.planning.problem import Terms
+    from wattloom.planning.rates_file import Rates, read_rates, refuse_unknown_functions
+
+    if goal is not None and goal not in POLICY_OF:
+        raise InputError("goal", f"{goal!r} is none of {', '.join(POLICY_OF)}")
+    if not 0.0 < quantile <= 0.5:
+        raise InputError("quantile", f"must be above 0 and at most 0.5, not {quantile}")
+    asked = rates if isinstance(rates, Rates) else read_rates(Path(rates), _machines_here())
+    known, where = _function_profiles(asked.profiles if profiles is None else profiles)
+    refuse_unknown_functions(asked.demand, known.functions, where)
+    before = read_plan(Path(old)) if isinstance(old, str | Path) else old
+    wished = policy or POLICY_OF[goal or "energy"]
+    wishes = Wishes(wished, Terms(core_price_w=core_price_w, quantile=quantile), split, seconds, before, move_price_w)
+    return make_plan(asked.demand, asked.servers, known, wishes, time.monotonic)
+
+
+def _machines_here() -> "dict[str, MachineProfile]":
+    """Machines that a file can name: the catalogue's, and this one."""
+    from wattloom.machines.catalogue import machines as catalogue
+    from wattloom.machines.this_machine import this_machine
+
+    here = this_machine()
+    return {here.name: here, **catalogue()}
+
+
+def _function_profiles(given: "str | Path | FunctionProfiles | None") -> "tuple[FunctionProfiles, str]":
+    """Profiles of functions, and where they come from, in words."""
+    from wattloom.machines.own_profile import profiles_folder
+    from wattloom.workload.function_profile import FunctionProfiles, read_function_profiles
+
+    if isinstance(given, FunctionProfiles):
+        return given, "the profiles given"
+    path = profiles_folder() / "functions.json" if given is None else Path(given)
+    if given is None and not path.exists():
+        raise InputError(
+            "profiles",
+            f"there are none: name a file (--profiles, or `profiles` in RATES), or take them here; they go to {path}",
+        )
+    return read_function_profiles(path), str(path)
 
 
 # -- what was given ----------------------------------------------------------------------------------------------------

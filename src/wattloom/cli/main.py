@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "why": "Say why a task went where it went.",
     "policies": "List the policies and their options.",
     "scenarios": "List, print and describe scenarios.",
+    "plan": "Plan which function runs on which server, with a proven bound.",
     "profile": "Measure what a machine draws at each load; show and compare.",
     "machines": "List the machines of the catalogue; tell curves of others.",
     "kubernetes": "Schedule pods of a Kubernetes cluster.",

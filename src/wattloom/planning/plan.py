@@ -117,8 +117,14 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """In the goal's measure: watts, cores, or both weighted."""
     bound: float | None = None
     """No plan can be below this, proven. None: nothing was proven."""
+    moves: int = 0
+    """Functions that are elsewhere than in the plan this one was made from."""
+    move_price: float = 0.0
+    """Of each of them, in the goal's measure; the objective holds it."""
     seconds: float = 0.0
     """It took to find."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know beside the figures."""
     wattloom_plan: int = VERSION
 
     @property

@@ -25,6 +25,7 @@ COMPILED_MODULES = [
     "src/wattloom/cluster/topology.py",
     "src/wattloom/cluster/warm_instances.py",
     "src/wattloom/driving/driver.py",
+    "src/wattloom/history/digest.py",
     "src/wattloom/local/journaled_run.py",
     "src/wattloom/local/instructions.py",
     "src/wattloom/local/dispatcher.py",

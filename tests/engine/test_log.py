@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from wattloom.errors import LogError
-from wattloom.history.log import VERSION, Digest, Header, Log, LogWriter
+from wattloom.history.digest import Digest
+from wattloom.history.log import VERSION, Header, Log, LogWriter
 from wattloom.policies.loading import load_policy
 from wattloom.policies.marginal_energy import MarginalEnergy
 from wattloom.policies.protocol import Policy

@@ -5,7 +5,6 @@ any log replays to the same instructions, and any log can be replayed under anot
 follows the event that caused it.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -17,7 +16,7 @@ from wattloom.files import LONGEST_LINE, UNREADABLE
 from wattloom.history.records import Record, line_of, whole
 from wattloom.history.stored_log import StoredLog, is_journal
 from wattloom.scheduling.events import AnyEvent, TaskSubmitted
-from wattloom.scheduling.instructions import AnyInstruction, MoveKind, Place
+from wattloom.scheduling.instructions import AnyInstruction, MoveKind
 from wattloom.scheduling.lease_terms import LeaseTerms
 
 VERSION = 5
@@ -29,8 +28,6 @@ LAST_FORMER = 3
 FIRST_NUMBERED = 4
 """From this version on placements have their number in the log."""
 HEADER_BEGINS = b'{"wattloom_log"'
-LINES_AT_ONCE = 512
-"""Lines that a digest takes in together: far cheaper than one by one."""
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -181,24 +178,3 @@ def _as_it_was_meant(header: Header) -> Header:
 
 def _either(versions: tuple[int, ...]) -> str:
     return f"{', '.join(map(str, versions[:-1]))} and {versions[-1]}"
-
-
-class Digest:
-    """A fingerprint of decisions: equal digests, equal placements in equal order."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        self._lines: list[str] = []
-
-    def add(self, place: Place) -> None:
-        self._lines.append(f"{place.task} {place.attempt} {place.node} {place.variant}\n")
-        if len(self._lines) >= LINES_AT_ONCE:
-            self._take_in()
-
-    def hex(self) -> str:
-        self._take_in()
-        return self._hash.hexdigest()[:32]
-
-    def _take_in(self) -> None:
-        self._hash.update("".join(self._lines).encode())
-        self._lines.clear()

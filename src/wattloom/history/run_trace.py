@@ -13,7 +13,7 @@ import msgspec
 
 from wattloom.cluster.node import Node
 from wattloom.cluster.node_class import Mode
-from wattloom.history.log import Digest
+from wattloom.history.digest import Digest
 from wattloom.history.replayer import Fold
 from wattloom.machines.profile import MachineProfile
 from wattloom.scheduling import events as ev

@@ -15,7 +15,8 @@ from wattloom.cluster.node import Node
 from wattloom.cluster.reasons import Reason
 from wattloom.driving.driver import Driver
 from wattloom.errors import PolicyError
-from wattloom.history.log import Digest, LogWriter
+from wattloom.history.digest import Digest
+from wattloom.history.log import LogWriter
 from wattloom.history.waiting import reason_now
 from wattloom.machines.machine import Machine
 from wattloom.policies.protocol import Policy

@@ -23,9 +23,9 @@ import sys, time
 from pathlib import Path
 from wattloom.profiling.frequency import Setting, apply
 from wattloom.profiling.restoring import put_back
-from wattloom.profiling.profiler import _signals_raise
+from wattloom.profiling.profiler import signals_raise
 system, folder = Path(sys.argv[1]), Path(sys.argv[2])
-with _signals_raise(), put_back(folder, system):
+with signals_raise(), put_back(folder, system):
     apply(Setting("khz=800000", khz=800000), system)
     apply(Setting("governor=performance", governor="performance"), system)
     print("changed", flush=True)

@@ -19,20 +19,26 @@ if TYPE_CHECKING:
     from wattloom.metering.protocol import Meter
     from wattloom.profiling.taking import Wishes
 
-ELSEWHERE: Final = {"gpu": "wattloom.cli.profile_gpu"}
-"""Commands of this group that live in modules of their own, loaded when they are used."""
+ELSEWHERE: Final = {
+    "gpu": ("wattloom.cli.profile_gpu", "gpu"),
+    "functions": ("wattloom.cli.profile_functions", "functions"),
+    "export": ("wattloom.cli.profile_functions", "export"),
+    "import": ("wattloom.cli.profile_functions", "import_"),
+}
+"""Commands of this group that live in modules of their own, loaded when they are used: where, and its name there."""
 
 
 class Profiles(click.Group):
     """The commands here, and those elsewhere."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        elsewhere = [name for name, module in ELSEWHERE.items() if find_spec(module) is not None]
+        elsewhere = [name for name, (module, _) in ELSEWHERE.items() if find_spec(module) is not None]
         return [*super().list_commands(ctx), *elsewhere]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in ELSEWHERE and cmd_name in self.list_commands(ctx):
-            command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name)
+            module, name = ELSEWHERE[cmd_name]
+            command = getattr(import_module(module), name)
             assert isinstance(command, click.Command)
             return command
         return super().get_command(ctx, cmd_name)
@@ -40,15 +46,17 @@ class Profiles(click.Group):
 
 @click.group(cls=Profiles, short_help="Measure what a machine draws at each load; show and compare.")
 def profile() -> None:
-    """Find out what a machine draws and how fast it is, from idle to all of its CPUs.
+    """Find out what a machine draws and how fast it is, from idle to all of its CPUs; and what functions cost on it.
 
-    The profile of this machine is used by the scheduler and by the estimate as soon as it is there.
+    The profile of this machine is used by the scheduler and by the estimate as soon as it is there. Those of functions
+    are what plans are made of.
 
     \b
     Examples:
       wattloom profile cpu
       wattloom profile show
       wattloom profile diff old.json new.json
+      wattloom profile functions app:resize app:tokens
     """
     from wattloom.machines.own_profile import profiles_folder
     from wattloom.profiling.restoring import FILE as BEFORE
@@ -123,25 +131,35 @@ def cpu(
 @profile.command(short_help="Print a profile as a table, and draw it.")
 @click.argument("file", type=FILE, required=False)
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw it into this file: .png, .svg or .pdf.")
+@click.option("--functions", is_flag=True, help="What is known of functions, without a file.")
+@click.option(
+    "--reference", default="", metavar="M", help="Of function profiles: the machine that others are held against."
+)
 @as_json
-def show(file: Path | None, plot: Path | None, as_json: bool) -> None:
+def show(file: Path | None, plot: Path | None, functions: bool, reference: str, as_json: bool) -> None:
     """Print a profile: watts, watts per core added, work and joules per unit of work at each level.
 
-    Without a file, that of this machine. In the terminal there is a chart of text; --plot draws a picture.
+    Without a file, that of this machine. In the terminal there is a chart of text; --plot draws a picture. A file of
+    function profiles is shown as a table of functions and machines; its picture is against one machine.
 
     \b
     Examples:
       wattloom profile show
       wattloom profile show node7.json --plot node7.png
+      wattloom profile show --functions --plot affinity.png --reference epyc-7742-1s
     """
+    from wattloom.cli.profile_functions import show_known, shown_if_functions
     from wattloom.cli.profile_gpu import shown_if_gpu
     from wattloom.machines.own_profile import read_profile
     from wattloom.profiling.taking import own_path
 
+    if functions and file is None:
+        show_known(plot, reference, as_json)
+        return
     path = own_path() if file is None else file
     if file is None and not path.exists():
         raise click.UsageError("This machine has no profile yet: `wattloom profile cpu` takes one.")
-    if shown_if_gpu(path, plot, as_json):
+    if shown_if_functions(path, plot, reference, as_json) or shown_if_gpu(path, plot, as_json):
         return
     made = read_profile(path)
     if plot is not None:

@@ -83,7 +83,7 @@ def function_costs(paths: Iterable[Path], idle: IdlePolicy = "node") -> list[Fun
     machine's idle joules."""
     costs: dict[str, _Costs] = {}
     borne: dict[str, float] = {}
-    for log in [log for path in paths for log in _logs(path)]:
+    for log in [log for path in paths for log in logs_of(path)]:
         walk = Walk(log.name)
         tasks = RunHistory(walk)
         idleness = IdleCost(walk) if idle != "node" else None
@@ -95,7 +95,8 @@ def function_costs(paths: Iterable[Path], idle: IdlePolicy = "node") -> list[Fun
     return sorted(found, key=lambda each: (-each.joules, -(each.mean_s or 0.0) * each.finished, each.function))
 
 
-def _logs(path: Path) -> list[Log]:
+def logs_of(path: Path) -> list[Log]:
+    """All logs of a journal, or the one that is a file of its own, or a run of a journal that was named."""
     return [Log(path, run.run) for run in runs(path)] if is_journal(path) else [Log(path)]
 
 

@@ -95,7 +95,7 @@ class Profiler:
         self._began = self._now()
         swept = any(setting.name for setting in self._plan.settings)
         guarded = put_back(self._folder, self._system, lock=self._lock) if swept else nullcontext()
-        with _signals_raise(), guarded:
+        with signals_raise(), guarded:
             for setting in self._plan.settings:
                 self._one_setting(setting)
         self._profile = msgspec.structs.replace(self._profile, finished=date())
@@ -226,7 +226,7 @@ def _problem(reading: Reading) -> str:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
+def signals_raise() -> Iterator[None]:
     """A polite end by the system is as good as Ctrl-C: blocks are left, and clean up."""
     if current_thread() is not main_thread():
         yield

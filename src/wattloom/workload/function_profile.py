@@ -19,6 +19,8 @@ from wattloom.files import UNREADABLE, read_bytes
 from wattloom.units import JOULES_PER_WATT_HOUR
 
 VERSION: Final = 1
+MARK: Final = "wattloom_function_profiles"
+"""By this field a file is known."""
 MOST_PER_CORE_S: Final = 1e9
 """Executions per second that one core can be believed to make."""
 
@@ -162,5 +164,6 @@ def read_function_profiles(path: Path) -> FunctionProfiles:
 
 
 def encode_function_profiles(profiles: FunctionProfiles) -> bytes:
-    """As they stand in a file: indented, the same profiles give the same bytes."""
-    return msgspec.json.format(msgspec.json.encode(profiles), indent=1) + b"\n"
+    """As they stand in a file: the version first, indented; the same profiles give the same bytes."""
+    whole = {MARK: profiles.wattloom_function_profiles, "rows": profiles.rows}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=1) + b"\n"

@@ -1,0 +1,182 @@
+"""Bags carried out: functions on an executor, one on each core, until the time is over.
+
+Owns the loop of a round, which calls count, and what becomes of a function that crashes. The joules are the executor's.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wattloom.affinity.bags import Bag, rounds
+from wattloom.affinity.seen import Seen, SeenBag, Trial
+from wattloom.affinity.targets import Target
+from wattloom.affinity.timed import Timed, Timing
+from wattloom.energy.measured import Energy
+from wattloom.errors import WattloomError
+from wattloom.local.errors import in_words
+from wattloom.local.executor import Executor
+from wattloom.local.future import TaskFuture
+from wattloom.local.options import Options
+from wattloom.metering.proc import PROC, busy_seconds, family_seconds
+
+CALL_S: Final = 0.1
+"""So long is a call meant to be: executions that are shorter are made several at a time."""
+MOST_TIMES: Final = 100_000
+BEAT_S: Final = 0.25
+TIMEOUT_S: Final = 600.0
+LONGEST_PROBLEM: Final = 200
+
+
+def tried(target: Target, timeout_s: float = TIMEOUT_S, **how: Any) -> Trial:
+    """Call it twice in a worker of its own: how it starts from nothing, how long it takes, and whether it works."""
+    options = Options(timeout=timeout_s)
+    with tempfile.TemporaryDirectory(prefix="wattloom-trial-") as folder:
+        journal = Path(folder) / "trial.journal"
+        with Executor(1, journal=journal, meter="off", policy="fifo", **how) as executor:
+            submitted = time.monotonic()
+            try:
+                first: Timing = executor.submit_with(options, Timed(target.function), target.args).result()
+                again: Timing = executor.submit_with(options, Timed(target.function), target.args).result()
+            except Exception as problem:
+                if not executor.usable:
+                    raise
+                return Trial(function=target.name, problem=_words(problem))
+    times = round(CALL_S / max(again.seconds, CALL_S / MOST_TIMES))
+    return Trial(
+        function=target.name,
+        cold_start_s=first.began - submitted,
+        memory=again.peak_bytes,
+        times=max(times, 1),
+    )
+
+
+class _Tally:
+    """One function in one bag."""
+
+    def __init__(self, target: Target, times: int) -> None:
+        self.target: Final = target
+        self.timed: Final = Timed(target.function, times)
+        self.calls: Final[list[tuple[Timing, TaskFuture]]] = []
+        """Those that count."""
+        self.problem = ""
+
+    def seen(self, virtual: bool) -> Seen:
+        found = Seen(function=self.target.name, executions=0, seconds=0.0, problem=self.problem)
+        sums = {name: getattr(found, name) for name in found.__struct_fields__}
+        for timing, future in self.calls:
+            _add(sums, timing, future.energy, virtual)
+        return msgspec.structs.replace(found, **sums)
+
+
+def _add(sums: dict[str, Any], timing: Timing, energy: object, virtual: bool) -> None:
+    """A virtual node's joules are of the time that a call took, also while it waited: only its own counts."""
+    count = timing.executions
+    own = timing.seconds / (timing.seconds + timing.waited_s) if virtual and timing.seconds > 0.0 else 1.0
+    sums["calls"] += 1
+    sums["executions"] += count
+    sums["seconds"] += timing.seconds
+    sums["seconds_squared"] += timing.seconds * timing.seconds / count
+    sums["waited_s"] += timing.waited_s
+    if isinstance(energy, Energy):
+        sums["metered"] += count
+        sums["joules"] += own * energy.joules
+        sums["joules_squared"] += (own * energy.joules) ** 2 / count
+        sums["doubt_j"] += own * energy.spread
+
+
+class BagRunner:
+    """Runs bags on one executor, which learns from bag to bag what functions draw."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        cores: int,
+        targets: Sequence[Target],
+        trials: Sequence[Trial],
+        seconds: float,
+        *,
+        virtual: bool = False,
+        timeout_s: float = TIMEOUT_S,
+        beat: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._executor, self._cores, self._seconds, self._beat = executor, cores, seconds, beat
+        self._virtual: Final = virtual
+        self._targets: Final = {each.name: each for each in targets}
+        self._times: Final = {each.function: each.times for each in trials}
+        self._options: Final = Options(timeout=timeout_s)
+        self._tallies: dict[str, _Tally] = {}
+
+    def run(self, number: int, bag: Bag) -> SeenBag:
+        """One bag. A function that crashes is out of it, and another takes its core."""
+        self._tallies = {name: _Tally(self._targets[name], self._times[name]) for name in bag}
+        some = rounds(bag, self._cores)
+        began, busy, ours = time.monotonic(), busy_seconds(PROC), _family_s()
+        for each in some:
+            self._round(each, self._seconds / len(some))
+        seen = tuple(tally.seen(self._virtual) for tally in self._tallies.values())
+        seconds = time.monotonic() - began
+        others = 0.0
+        if busy is not None and ours is not None:
+            busy_s, ours_s = (busy_seconds(PROC) or busy) - busy, (_family_s() or ours) - ours
+            others = round(max(0.0, busy_s - ours_s) / seconds, 3)
+        return SeenBag(number=number, bag=bag, seen=seen, seconds=round(seconds, 3), other_cores=others)
+
+    def _round(self, functions: Bag, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        running: dict[TaskFuture, _Tally] = {}
+        before = {name: len(self._tallies[name].calls) for name in functions}
+        for name in functions:
+            self._next(self._tallies[name], running)
+        while running:
+            done, _ = wait(running, BEAT_S, FIRST_COMPLETED)
+            goes_on = time.monotonic() < end or any(
+                len(self._tallies[name].calls) == count and not self._tallies[name].problem
+                for name, count in before.items()
+            )
+            for future in done:
+                assert isinstance(future, TaskFuture)
+                tally = running.pop(future)
+                self._took(tally, future, goes_on)
+                if goes_on:
+                    self._next(tally, running)
+            self._beat()
+
+    def _next(self, tally: _Tally, running: dict[TaskFuture, _Tally]) -> None:
+        """The next call on this core; of another function of the bag if this one has crashed."""
+        if tally.problem:
+            tally = next((each for each in self._tallies.values() if not each.problem), tally)
+        if not tally.problem:
+            running[self._executor.submit_with(self._options, tally.timed, tally.target.args)] = tally
+
+    def _took(self, tally: _Tally, future: TaskFuture, counts: bool) -> None:
+        """A call has ended. The first in a process, which loads it, and those that end when others have ended already
+        do not count."""
+        try:
+            timing: Timing = future.result()
+        except (Exception, CancelledError) as problem:
+            if not self._executor.usable:
+                raise WattloomError(f"the bag was broken off: {_words(problem)}") from problem
+            tally.problem = tally.problem or _words(problem)
+            return
+        if counts and not timing.first:
+            tally.calls.append((timing, future))
+
+
+def _words(problem: BaseException) -> str:
+    return (in_words(problem).strip().splitlines() or [type(problem).__name__])[0][:LONGEST_PROBLEM]
+
+
+def _family_s() -> float | None:
+    """CPU seconds of this process and of all that it has started. None: the kernel does not tell."""
+    total = time.process_time()
+    try:
+        for file in (PROC / "self" / "task").glob("*/children"):
+            total += sum(family_seconds(PROC / pid.decode()) or 0.0 for pid in file.read_bytes().split())
+    except OSError:
+        return None
+    return total

@@ -32,7 +32,7 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, beds_are_found: 
 def taken(*functions: str, **more: Any) -> tuple[Taken, list[str], list[Step]]:
     said: list[str] = []
     steps: list[Step] = []
-    wishes = Wishes(**({"functions": functions, "lots": LOTS, "seconds": 0.3} | more))
+    wishes = msgspec.structs.replace(Wishes(functions, LOTS, 0.3), **more)
     found = profile_functions(wishes, lambda: "2026-11-18T10:00:00+00:00", steps.append, said.append)
     return found, said, steps
 

@@ -16,7 +16,7 @@ from wattloom.kubernetes.model.nodes import node_of, own_labels
 from wattloom.kubernetes.model.objects import Node, Pod
 from wattloom.kubernetes.model.pods import task_of
 from wattloom.kubernetes.model.profiles import Profiles
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.state.node_cache import REFERENCE
@@ -73,11 +73,11 @@ class Placed(LogWriter):
 
 def simulated(policy: str, nodes: list[Node], pods: list[Pod]) -> dict[str, str]:
     """The same objects, as the API server has them, in virtual time."""
-    profiles, own, world = Profiles(), own_labels(nodes), World()
+    profiles, own, storage = Profiles(), own_labels(nodes), StorageCache()
     found = {node.metadata.name: profiles.of(node) for node in nodes}
     tasks, functions, seconds = [], {}, {}
     for pod in pods:
-        task = task_of(pod, world)
+        task = task_of(pod, storage)
         assert not isinstance(task, Unsupported)
         tasks.append(Arrival(0.0, task))
         declared = pod.metadata.annotations.get("wattloom.dev/runtime-seconds")

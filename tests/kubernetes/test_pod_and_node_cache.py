@@ -17,7 +17,7 @@ from wattloom.cluster.node import Node as EngineNode
 from wattloom.kubernetes.model import event_messages
 from wattloom.kubernetes.model.objects import Node, Pod
 from wattloom.kubernetes.model.profiles import Profiles
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.templates import Templates
 from wattloom.kubernetes.options import usable_policy
 from wattloom.kubernetes.state.driver import TimedDriver
@@ -47,7 +47,7 @@ class Bench:
         self.driver = _Noted(self.told, self._carry_out, lambda: self.time)
         self.pods = PodCache(
             self.driver,
-            Templates(World()),
+            Templates(StorageCache()),
             ours=lambda pod: pod.spec.scheduler_name == OURS,
             node_counts=lambda name: self.nodes.counts(name),
             settled=lambda name: self.nodes.settled(name),

@@ -9,7 +9,7 @@ import pytest
 from wattloom.kubernetes.model.objects import Namespace, Pod
 from wattloom.kubernetes.model.pods import ended, found_of, function_of, gates, task_of
 from wattloom.kubernetes.model.run_time import ran_s
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.templates import Templates, depends_on_world
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.state.functions import shared_name
@@ -26,27 +26,27 @@ def pod(spec: dict[str, Any] | None = None, *, status: dict[str, Any] | None = N
     )
 
 
-def world(**namespaces: dict[str, str]) -> World:
-    known = World()
+def storage(**namespaces: dict[str, str]) -> StorageCache:
+    known = StorageCache()
     for name, labels in namespaces.items():
         known.namespaces[name] = msgspec.convert({"metadata": {"name": name, "labels": labels}}, Namespace)
     return known
 
 
-def task(given: Pod, known: World | None = None) -> Task:
-    made = task_of(given, known or World())
+def task(given: Pod, known: StorageCache | None = None) -> Task:
+    made = task_of(given, known or StorageCache())
     assert isinstance(made, Task), made
     return made
 
 
-def constraints(given: Pod, known: World | None = None) -> Constraints:
+def constraints(given: Pod, known: StorageCache | None = None) -> Constraints:
     needs = task(given, known).requirements
     assert needs is not None
     return needs.constraints or Constraints()
 
 
-def refused(given: Pod, known: World | None = None) -> Unsupported:
-    made = task_of(given, known or World())
+def refused(given: Pod, known: StorageCache | None = None) -> Unsupported:
+    made = task_of(given, known or StorageCache())
     assert isinstance(made, Unsupported), made
     return made
 
@@ -295,7 +295,7 @@ def with_affinity(kind: str, **term: Any) -> dict[str, Any]:
 def test_tasks_of_an_affinity_are_looked_for_in_the_namespaces_the_term_means(
     term: dict[str, Any], spaces: tuple[str, ...]
 ) -> None:
-    known = world(one={"env": "prod"}, two={}, shop={})
+    known = storage(one={"env": "prod"}, two={}, shop={})
     wanted = (AffinityTerm("zone", (Expression("app", "In", ("a",)),), spaces),)
     assert constraints(pod(with_affinity("podAffinity", **term)), known).affinity == wanted
     assert constraints(pod(with_affinity("podAntiAffinity", **term)), known).anti_affinity == wanted
@@ -303,7 +303,7 @@ def test_tasks_of_an_affinity_are_looked_for_in_the_namespaces_the_term_means(
 
 def test_a_namespace_selector_that_finds_no_namespace_means_nobody_rather_than_everybody() -> None:
     spec = with_affinity("podAffinity", namespaceSelector={"matchLabels": {"env": "none"}})
-    assert constraints(pod(spec), world(shop={})).affinity == (AffinityTerm("zone", None),)
+    assert constraints(pod(spec), storage(shop={})).affinity == (AffinityTerm("zone", None),)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_a_placed_pod_keeps_others_away_but_is_not_asked_where_it_may_be() -> No
         "resourceClaims": [{"name": "gpu"}],
         "containers": [{"ports": [{"hostPort": 80}]}],
     }
-    needs = found_of(pod(spec), World()).requirements
+    needs = found_of(pod(spec), StorageCache()).requirements
     assert needs is not None
     assert needs.constraints == Constraints(
         ports=(Port(80),), anti_affinity=(AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
@@ -376,7 +376,9 @@ def test_a_placed_pod_keeps_others_away_but_is_not_asked_where_it_may_be() -> No
 
 def test_a_placed_pod_that_keeps_away_single_pods_keeps_away_all_their_equals() -> None:
     labels = {"app": "a", "apps.kubernetes.io/pod-index": "0"}
-    needs = found_of(pod(with_affinity("podAntiAffinity", labelSelector={"matchLabels": labels})), World()).requirements
+    needs = found_of(
+        pod(with_affinity("podAntiAffinity", labelSelector={"matchLabels": labels})), StorageCache()
+    ).requirements
     assert needs is not None
     assert needs.constraints is not None
     assert needs.constraints.anti_affinity == (AffinityTerm("zone", (Expression("app", "In", ("a",)),), ("shop",)),)
@@ -414,7 +416,7 @@ def test_more_than_the_engine_takes_is_told_and_takes_nothing_it_cannot_take_on_
     wrong = refused(given)
     assert wrong.field == "spec.containers.resources"
     assert words in wrong.why
-    assert task_problem(found_of(given, World())) is None
+    assert task_problem(found_of(given, StorageCache())) is None
 
 
 # -- templates ---------------------------------------------------------------------------------------------------------
@@ -427,7 +429,7 @@ def with_volume(name: str, **volume: Any) -> Pod:
 
 @pytest.mark.parametrize("kind", ["projected", "configMap", "emptyDir", "hostPath"])
 def test_pods_with_volumes_of_no_matter_are_read_once_whatever_the_volumes_are_called(kind: str) -> None:
-    templates = Templates(World())
+    templates = Templates(StorageCache())
     first, second = (
         templates.waiting(with_volume(f"kube-api-access-{end}", **{kind: {}})) for end in ("x7x2p", "b9k4q")
     )
@@ -459,7 +461,7 @@ def test_rules_over_namespaces_by_their_labels_depend_on_these() -> None:
 
 
 def test_a_pod_with_a_claim_or_an_old_kind_of_volume_is_never_taken_for_one_without() -> None:
-    templates = Templates(World())
+    templates = Templates(StorageCache())
     assert isinstance(templates.waiting(with_volume("a", emptyDir={})), Task)
     for kind in ("persistentVolumeClaim", "ephemeral", "iscsi"):
         assert isinstance(templates.waiting(with_volume("a", **{kind: {}})), Unsupported)
@@ -497,7 +499,7 @@ def test_a_pod_with_more_rules_than_anybody_means_waits_and_is_told_how_many_are
 
 
 def test_a_pod_that_runs_already_with_more_rules_than_are_followed_keeps_everybody_away() -> None:
-    found = found_of(pod(anti_affinity(3_000)), World())
+    found = found_of(pod(anti_affinity(3_000)), StorageCache())
     assert task_problem(found) is None
     assert found.requirements is not None
     assert found.requirements.constraints is not None

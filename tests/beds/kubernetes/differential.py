@@ -18,7 +18,7 @@ from tests.beds.kubernetes.random_pods import RandomPods
 from tests.beds.kubernetes.random_status import resized
 from tests.beds.kubernetes.reference import Reference
 
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.unsupported import Unsupported
 
 Body = dict[str, Any]
@@ -65,7 +65,7 @@ class Differential:
             plane.folder / "reference.yaml", plane.folder / "kubeconfigs" / "kube-scheduler.yaml"
         )
         plane.start_part(Part.SCHEDULER, {"config": str(config)})
-        self._world: World = world_of(
+        self._storage: StorageCache = world_of(
             self._api.items("/api/v1/namespaces"),
             self._api.items("/api/v1/persistentvolumeclaims"),
             self._api.items("/api/v1/persistentvolumes"),
@@ -88,7 +88,7 @@ class Differential:
         made = add_nodes(self._api, nodes)
         self._await_nodes(seed, frozenset(node["metadata"]["name"] for node in nodes))
         self._place(placed, random)
-        own = OwnAnswer(made, self._api.items("/api/v1/pods"), self._world)
+        own = OwnAnswer(made, self._api.items("/api/v1/pods"), self._storage)
         sleep(SETTLE_S)
         asked = [pod for body in pending if (pod := self._create(body)) is not None]
         theirs = self._theirs(asked)

@@ -16,7 +16,7 @@ from wattloom.kubernetes.model.nodes import node_of, own_labels
 from wattloom.kubernetes.model.objects import Namespace, Node, Pod
 from wattloom.kubernetes.model.pods import ended, found_of, task_of
 from wattloom.kubernetes.model.profiles import Profiles
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.storage_objects import PersistentVolume, PersistentVolumeClaim
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.policies.answers import Proposal, Refusal
@@ -50,10 +50,12 @@ class Stubborn(Policy):
 class OwnAnswer:
     """An engine with the nodes and the placed pods of a cluster."""
 
-    def __init__(self, nodes: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], world: World) -> None:
+    def __init__(
+        self, nodes: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], storage: StorageCache
+    ) -> None:
         self._policy = Stubborn()
         self._engine = Engine(self._policy)
-        self._world = world
+        self._storage = storage
         self._functions: set[str] = set()
         self._asked = 0
         self._nodes = [msgspec.convert(body, Node) for body in nodes]
@@ -68,7 +70,7 @@ class OwnAnswer:
 
     def feasible(self, body: Mapping[str, Any]) -> frozenset[str] | Unsupported:
         """The nodes the engine would take for this pod now."""
-        task = task_of(msgspec.convert(body, Pod), self._world)
+        task = task_of(msgspec.convert(body, Pod), self._storage)
         if isinstance(task, Unsupported):
             return task
         self._know(task)
@@ -89,7 +91,7 @@ class OwnAnswer:
     def _find(self, pod: Pod) -> None:
         if ended(pod) or not pod.spec.node_name:
             return
-        task = found_of(pod, self._world)
+        task = found_of(pod, self._storage)
         self._know(task)
         self._tell(ev.TaskFound(0.0, task, pod.spec.node_name))
         if pod.metadata.deletion_timestamp is not None:
@@ -106,13 +108,13 @@ class OwnAnswer:
 
 def world_of(
     namespaces: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]], volumes: Iterable[Mapping[str, Any]]
-) -> World:
+) -> StorageCache:
     """What pods refer to, from the bodies of objects."""
-    world = World()
+    storage = StorageCache()
     for namespace in (msgspec.convert(body, Namespace) for body in namespaces):
-        world.namespaces[namespace.metadata.name] = namespace
+        storage.namespaces[namespace.metadata.name] = namespace
     for claim in (msgspec.convert(body, PersistentVolumeClaim) for body in claims):
-        world.claims[claim.metadata.namespace, claim.metadata.name] = claim
+        storage.claims[claim.metadata.namespace, claim.metadata.name] = claim
     for volume in (msgspec.convert(body, PersistentVolume) for body in volumes):
-        world.volumes[volume.metadata.name] = volume
-    return world
+        storage.volumes[volume.metadata.name] = volume
+    return storage

@@ -16,7 +16,7 @@ from wattloom.kubernetes.model.annotations import PodAnnotations, wishes_of
 from wattloom.kubernetes.model.objects import Pod, PodAffinityTerm, SpreadConstraint
 from wattloom.kubernetes.model.requests import Asked, asked_by, held_by
 from wattloom.kubernetes.model.selectors import affinity_term, expressions, in_order, node_terms, ports, tolerations
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.unsupported import POD_OWN_LABELS, Unsupported, unsupported
 from wattloom.kubernetes.model.volumes import volume_terms
 from wattloom.units import MILLI
@@ -34,7 +34,7 @@ MOST_CPU: Final = MOST_CORES * MILLI - 1
 AMOUNTS: Final = "spec.containers.resources"
 
 
-def task_of(pod: Pod, world: World) -> Task | Unsupported:
+def task_of(pod: Pod, storage: StorageCache) -> Task | Unsupported:
     """A pod without a node, as a task to be placed."""
     wrong = unsupported(pod)
     if wrong is not None:
@@ -42,25 +42,25 @@ def task_of(pod: Pod, world: World) -> Task | Unsupported:
     wishes = wishes_of(pod)
     if isinstance(wishes, Unsupported):
         return wishes
-    volumes = volume_terms(pod, world) if pod.spec.volumes else ()
+    volumes = volume_terms(pod, storage) if pod.spec.volumes else ()
     if isinstance(volumes, Unsupported):
         return volumes
     try:
         asked = asked_by(pod)
     except InputError as error:
         return Unsupported(AMOUNTS, error.problem)
-    task = _task(pod, asked, _constraints(pod, volumes, world), wishes)
+    task = _task(pod, asked, _constraints(pod, volumes, storage), wishes)
     return _out_of_bounds(task) or task
 
 
-def found_of(pod: Pod, world: World) -> Task:
+def found_of(pod: Pod, storage: StorageCache) -> Task:
     """A pod on a node, whoever put it there: what it takes, and what it keeps away from others.
 
     Nothing is unsupported here. Where its anti-affinity selects by a label that is not looked at, that condition is
     left out: it then keeps more pods away than it must, and never too few."""
     wishes = wishes_of(pod)
     host_ports = ports(pod.spec.containers, pod.spec.init_containers)
-    anti_affinity = tuple(_without_own_labels(each) for each in _affinity_terms(pod, _anti_affinity(pod), world))
+    anti_affinity = tuple(_without_own_labels(each) for each in _affinity_terms(pod, _anti_affinity(pod), storage))
     if len(anti_affinity) > MOST_RULES // 2:
         # Too many to be told apart: it keeps everybody away, in each kind of domain.
         keys = dict.fromkeys(each.key for each in anti_affinity)
@@ -138,7 +138,7 @@ def _labels(pod: Pod) -> Labels:
 # -- where it may go -------------------------------------------------------------------------------------------------
 
 
-def _constraints(pod: Pod, volumes: tuple[tuple[NodeTerm, ...], ...], world: World) -> Constraints:
+def _constraints(pod: Pod, volumes: tuple[tuple[NodeTerm, ...], ...], storage: StorageCache) -> Constraints:
     spec = pod.spec
     affinity = spec.affinity
     required = affinity.node_affinity.required if affinity is not None and affinity.node_affinity is not None else None
@@ -149,8 +149,8 @@ def _constraints(pod: Pod, volumes: tuple[tuple[NodeTerm, ...], ...], world: Wor
         tolerations=tolerations(spec.tolerations) if spec.tolerations else (),
         ports=ports(spec.containers, spec.init_containers),
         spread=_spreads(pod) if spec.topology_spread_constraints else (),
-        affinity=_affinity_terms(pod, _affinity(pod), world),
-        anti_affinity=_affinity_terms(pod, _anti_affinity(pod), world),
+        affinity=_affinity_terms(pod, _affinity(pod), storage),
+        anti_affinity=_affinity_terms(pod, _anti_affinity(pod), storage),
     )
 
 
@@ -186,8 +186,8 @@ def _anti_affinity(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     return () if affinity is None or affinity.pod_anti_affinity is None else affinity.pod_anti_affinity.required
 
 
-def _affinity_terms(pod: Pod, terms: tuple[PodAffinityTerm, ...], world: World) -> tuple[AffinityTerm, ...]:
-    return tuple(affinity_term(term, pod.metadata.namespace, world) for term in terms)
+def _affinity_terms(pod: Pod, terms: tuple[PodAffinityTerm, ...], storage: StorageCache) -> tuple[AffinityTerm, ...]:
+    return tuple(affinity_term(term, pod.metadata.namespace, storage) for term in terms)
 
 
 def _without_own_labels(each: AffinityTerm) -> AffinityTerm:

@@ -19,7 +19,7 @@ from wattloom.kubernetes.model.objects import (
     Requirement,
 )
 from wattloom.kubernetes.model.objects import Toleration as PodToleration
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.workload.constraints import AffinityTerm, Effect, Expression, NodeTerm, Operator, Port, Toleration
 
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -104,7 +104,7 @@ def ports(containers: Iterable[Container], init_containers: Iterable[Container])
 # -- other pods ------------------------------------------------------------------------------------------------------
 
 
-def affinity_term(term: PodAffinityTerm, namespace: str, world: World) -> AffinityTerm:
+def affinity_term(term: PodAffinityTerm, namespace: str, storage: StorageCache) -> AffinityTerm:
     """An affinity term; its label keys to match have become part of its selector in the API server."""
     if term.namespace_selector is None:
         namespaces = term.namespaces or (namespace,)
@@ -112,7 +112,7 @@ def affinity_term(term: PodAffinityTerm, namespace: str, world: World) -> Affini
         return AffinityTerm(term.topology_key, expressions(term.label_selector))
     else:
         wanted = expressions(term.namespace_selector)
-        chosen = (name for name, each in world.namespaces.items() if selects(wanted, each.metadata.labels))
+        chosen = (name for name, each in storage.namespaces.items() if selects(wanted, each.metadata.labels))
         namespaces = (*term.namespaces, *chosen)
     if not namespaces:  # an empty tuple would be all of them
         return AffinityTerm(term.topology_key, None)

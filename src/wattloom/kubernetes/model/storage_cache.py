@@ -14,7 +14,7 @@ from wattloom.kubernetes.model.storage_objects import (
 )
 
 
-class World:
+class StorageCache:
     """Objects by name."""
 
     def __init__(self) -> None:

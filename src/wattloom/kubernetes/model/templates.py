@@ -10,7 +10,7 @@ import msgspec
 
 from wattloom.kubernetes.model.objects import Affinity, Pod, PodSpec, Volume
 from wattloom.kubernetes.model.pods import found_of, function_of, task_id, task_of
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.workload.task import Task
 
@@ -20,8 +20,8 @@ MOST: Final = 4096
 class Templates:
     """Tasks of pods, waiting and on nodes."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, storage: StorageCache) -> None:
+        self._storage = storage
         self._known: dict[bytes, Task | Unsupported] = {}
         self._encode: Final = msgspec.json.Encoder().encode
 
@@ -29,18 +29,18 @@ class Templates:
         """`pods.task_of`, cheaper."""
         spec, meta = pod.spec, pod.metadata
         if depends_on_world(pod) or any(map(Volume.in_tree, spec.volumes)):
-            return task_of(pod, self._world)
+            return task_of(pod, self._storage)
         key = b"w" + self._encode((meta.namespace, _without_volumes(spec), meta.labels, meta.annotations))
         known = self._known.get(key)
         if known is None:
-            known = self._keep(key, task_of(pod, self._world))
+            known = self._keep(key, task_of(pod, self._storage))
         return known if isinstance(known, Unsupported) else _of(known, pod)
 
     def found(self, pod: Pod) -> Task:
         """`pods.found_of`, cheaper."""
         spec, meta, status = pod.spec, pod.metadata, pod.status
         if looks_at_namespaces(spec.affinity):
-            return found_of(pod, self._world)
+            return found_of(pod, self._storage)
         asks = (spec.containers, spec.init_containers, spec.overhead, spec.resources, spec.priority, spec.affinity)
         containers = [
             (each.name, each.allocated_resources, each.resources)
@@ -50,7 +50,7 @@ class Templates:
         key = b"f" + self._encode((meta.namespace, asks, has, status.conditions, meta.labels, meta.annotations))
         known = self._known.get(key)
         if known is None:
-            known = self._keep(key, found_of(pod, self._world))
+            known = self._keep(key, found_of(pod, self._storage))
         assert isinstance(known, Task)
         return _of(known, pod)
 

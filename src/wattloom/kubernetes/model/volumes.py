@@ -9,7 +9,7 @@ from typing import Final
 
 from wattloom.kubernetes.model.objects import Pod, Volume
 from wattloom.kubernetes.model.selectors import node_terms
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.storage_objects import PersistentVolume, PersistentVolumeClaim
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.workload.constraints import Expression, NodeTerm
@@ -25,17 +25,17 @@ _NO_ZONE: Final = NodeTerm(tuple(Expression(key, "DoesNotExist") for key in sort
 Terms = tuple[NodeTerm, ...]
 
 
-def volume_terms(pod: Pod, world: World) -> tuple[Terms, ...] | Unsupported:
+def volume_terms(pod: Pod, storage: StorageCache) -> tuple[Terms, ...] | Unsupported:
     """For each volume that restricts: one of the terms must hold."""
     found: set[Terms] = set()
     for number, volume in enumerate(pod.spec.volumes):
         if volume.persistent_volume_claim is None and volume.ephemeral is None:
             continue
         field = f"spec.volumes[{number}]"
-        bound = _bound(pod, volume, world, field)
+        bound = _bound(pod, volume, storage, field)
         if isinstance(bound, Unsupported):
             return bound
-        wrong = _driver(bound, world, field)
+        wrong = _driver(bound, storage, field)
         if wrong is not None:
             return wrong
         found.update(_node_affinity(bound))
@@ -44,25 +44,25 @@ def volume_terms(pod: Pod, world: World) -> tuple[Terms, ...] | Unsupported:
     return tuple(sorted(found, key=repr))
 
 
-def _bound(pod: Pod, volume: Volume, world: World, field: str) -> PersistentVolume | Unsupported:
+def _bound(pod: Pod, volume: Volume, storage: StorageCache, field: str) -> PersistentVolume | Unsupported:
     """The persistent volume behind a volume of the pod."""
     source = volume.persistent_volume_claim
     name = source.claim_name if source is not None else f"{pod.metadata.name}-{volume.name}"
-    claim = world.claims.get((pod.metadata.namespace, name))
+    claim = storage.claims.get((pod.metadata.namespace, name))
     if claim is None:
         return Unsupported(field, f"claim {name} does not exist yet", passing=True)
     if source is None and not _owned(claim, pod):
         return Unsupported(field, f"claim {name} was not made for this pod", passing=True)
-    return _ready(claim) or _volume_of(claim, world, field)
+    return _ready(claim) or _volume_of(claim, storage, field)
 
 
-def _volume_of(claim: PersistentVolumeClaim, world: World, field: str) -> PersistentVolume | Unsupported:
+def _volume_of(claim: PersistentVolumeClaim, storage: StorageCache, field: str) -> PersistentVolume | Unsupported:
     name = claim.metadata.name
     if not claim.spec.volume_name or BIND_COMPLETED not in claim.metadata.annotations:
-        return _unbound(claim, world, field)
+        return _unbound(claim, storage, field)
     if "ReadWriteOncePod" in claim.spec.access_modes:
         return Unsupported(field, f"claim {name} is for one pod alone (ReadWriteOncePod), which is not looked at")
-    volume = world.volumes.get(claim.spec.volume_name)
+    volume = storage.volumes.get(claim.spec.volume_name)
     if volume is None:
         missing = f"claim {name} is bound to {claim.spec.volume_name}, which does not exist"
         return Unsupported(field, missing, passing=True)
@@ -78,9 +78,9 @@ def _ready(claim: PersistentVolumeClaim) -> Unsupported | None:
     return None
 
 
-def _unbound(claim: PersistentVolumeClaim, world: World, field: str) -> Unsupported:
-    storage = world.classes.get(claim.spec.storage_class_name or "")
-    waits = storage is not None and storage.volume_binding_mode == "WaitForFirstConsumer"
+def _unbound(claim: PersistentVolumeClaim, storage: StorageCache, field: str) -> Unsupported:
+    storage_class = storage.classes.get(claim.spec.storage_class_name or "")
+    waits = storage_class is not None and storage_class.volume_binding_mode == "WaitForFirstConsumer"
     if waits and not claim.spec.volume_name:
         why = "is bound only when its pod has a node (WaitForFirstConsumer), which is not implemented"
         return Unsupported(field, f"claim {claim.metadata.name} {why}")
@@ -91,7 +91,7 @@ def _owned(claim: PersistentVolumeClaim, pod: Pod) -> bool:
     return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
-def _driver(volume: PersistentVolume, world: World, field: str) -> Unsupported | None:
+def _driver(volume: PersistentVolume, storage: StorageCache, field: str) -> Unsupported | None:
     """What the volume's storage would have kube-scheduler look at, beyond where it is."""
     kind = volume.spec.in_tree()
     if kind:
@@ -101,9 +101,9 @@ def _driver(volume: PersistentVolume, world: World, field: str) -> Unsupported |
     driver = volume.spec.csi.driver if volume.spec.csi is not None else ""
     if not driver:
         return None
-    if world.limits(driver):
+    if storage.limits(driver):
         return Unsupported(field, f"driver {driver} limits how many volumes a node has, which is not counted")
-    known = world.csi_drivers.get(driver)
+    known = storage.csi_drivers.get(driver)
     if known is not None and known.spec.prevent_pod_scheduling_if_missing:
         return Unsupported(field, f"driver {driver} keeps pods from nodes without it, which is not looked at")
     return None

@@ -11,7 +11,7 @@ from wattloom.kubernetes.client.api import Api
 from wattloom.kubernetes.client.reflector import HasMeta, Reflector
 from wattloom.kubernetes.model import kinds
 from wattloom.kubernetes.model.objects import MachineProfile, Node, Pod
-from wattloom.kubernetes.model.storage_cache import World
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.model.templates import Templates
 from wattloom.kubernetes.model.unsupported import Unsupported
 from wattloom.kubernetes.state.driver import TimedDriver
@@ -37,10 +37,10 @@ class ClusterState:
         node_changed: Callable[[str], None] = lambda name: None,
     ) -> None:
         """`node_changed` is told of nodes that are, or may be of a machine that is, different now."""
-        self.world: Final = World()
+        self.storage: Final = StorageCache()
         self.pods: Final = PodCache(
             driver,
-            Templates(self.world),
+            Templates(self.storage),
             ours=lambda pod: pod.spec.scheduler_name == scheduler,
             node_counts=lambda name: self.nodes.counts(name),
             settled=lambda name: self.nodes.settled(name),
@@ -70,13 +70,13 @@ class ClusterState:
         self.synced = True
 
     def _reflectors(self, api: Api) -> tuple[tuple[Reflector[Any], ...], ...]:
-        world = self.world
+        storage = self.storage
         around: tuple[Reflector[Any], ...] = (
-            Reflector(api, kinds.NAMESPACES, self._informer(world.namespaces)),
-            Reflector(api, kinds.VOLUMES, self._informer(world.volumes)),
-            Reflector(api, kinds.CLASSES, self._informer(world.classes)),
-            Reflector(api, kinds.CSI_NODES, self._informer(world.csi_nodes)),
-            Reflector(api, kinds.CSI_DRIVERS, self._informer(world.csi_drivers)),
+            Reflector(api, kinds.NAMESPACES, self._informer(storage.namespaces)),
+            Reflector(api, kinds.VOLUMES, self._informer(storage.volumes)),
+            Reflector(api, kinds.CLASSES, self._informer(storage.classes)),
+            Reflector(api, kinds.CSI_NODES, self._informer(storage.csi_nodes)),
+            Reflector(api, kinds.CSI_DRIVERS, self._informer(storage.csi_drivers)),
             Reflector(api, kinds.CLAIMS, Informer(self._claim)),
             Reflector(api, kinds.PROFILES, Informer(self._profile)),
         )
@@ -122,7 +122,7 @@ class ClusterState:
     def _claim(self, claim: Any, there: bool) -> None:
         key = claim.metadata.namespace, claim.metadata.name
         if there:
-            self.world.claims[key] = claim
+            self.storage.claims[key] = claim
         else:
-            self.world.claims.pop(key, None)
+            self.storage.claims.pop(key, None)
         self._world_soon.later()

@@ -21,7 +21,7 @@ from wattloom.energy.forecast import Provenance
 from wattloom.energy.measured import Energy
 from wattloom.machines.profile import MachineProfile
 from wattloom.monitoring.accountant import Accountant
-from wattloom.monitoring.measurement import Stretch
+from wattloom.monitoring.measurement import BlockAccount
 
 IDLE_W, CORE_W, OURS, OTHERS = 10.0, 15.0, 1.6, 0.8
 """Ours draws twice what the others do."""
@@ -94,14 +94,14 @@ def by_exporter(
 def by_measure(told: list[Second], meter: Scripted, profile: MachineProfile, folder: Path) -> float:
     """All of it, as one block."""
     proc = ProcTree(folder)
-    stretch, used = Stretch(meter, profile, proc=folder), 0.0
-    stretch.begin(0.0, 0.0)
+    account, used = BlockAccount(meter, profile, proc=folder), 0.0
+    account.begin(0.0, 0.0)
     for number, second in enumerate(told):
         meter.joules += second.joules
         proc.work(second.ours_s + second.others_s)
         used += second.ours_s
-        stretch.sample(number + 1.0, used)
-    energy = stretch.end(float(len(told)), used).energy
+        account.sample(number + 1.0, used)
+    energy = account.end(float(len(told)), used).energy
     assert isinstance(energy, Energy)
     return energy.joules
 

@@ -11,7 +11,7 @@ from tests.metering.trees import ProcTree, machine
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.metering.protocol import Sample
-from wattloom.monitoring.measurement import Measured, Stretch
+from wattloom.monitoring.measurement import BlockAccount, Measured
 
 
 class Scene:
@@ -21,10 +21,10 @@ class Scene:
         self.proc = ProcTree(folder / "proc")
         self.meter = Scripted()
         self.meter.model_error = model_error
-        self.stretch = Stretch(self.meter, machine(provenance="measured"), proc=self.proc.root)
+        self.account = BlockAccount(self.meter, machine(provenance="measured"), proc=self.proc.root)
         self.now = 100.0
         self.cpu_s = 7.0
-        self.stretch.begin(self.now, self.cpu_s)
+        self.account.begin(self.now, self.cpu_s)
 
     def passes(self, seconds: float, joules: float, busy: float, ours: float, look: bool = True) -> None:
         self.now += seconds
@@ -32,10 +32,10 @@ class Scene:
         self.proc.work(busy)
         self.cpu_s += ours
         if look:
-            self.stretch.sample(self.now, self.cpu_s)
+            self.account.sample(self.now, self.cpu_s)
 
     def end(self) -> Measured:
-        return self.stretch.end(self.now, self.cpu_s)
+        return self.account.end(self.now, self.cpu_s)
 
 
 @pytest.fixture
@@ -163,11 +163,11 @@ class Slow(Scripted):
 
 def test_an_end_that_the_source_has_not_reached_is_unknown_and_not_nothing(tmp_path: Path) -> None:
     meter = Slow()
-    stretch = Stretch(meter, machine(), proc=ProcTree(tmp_path / "proc").root)
-    stretch.begin(100.0, 0.0)
+    account = BlockAccount(meter, machine(), proc=ProcTree(tmp_path / "proc").root)
+    account.begin(100.0, 0.0)
     meter.time, meter.joules = 101.0, 30.0
-    stretch.sample(101.0, 1.0)
-    measured = stretch.end(130.0, 30.0)
+    account.sample(101.0, 1.0)
+    measured = account.end(130.0, 30.0)
     assert isinstance(measured.energy, Unknown)
     assert "29.0 of 30.0 s" in measured.energy.reason
     assert "too slow" in measured.energy.reason
@@ -175,13 +175,13 @@ def test_an_end_that_the_source_has_not_reached_is_unknown_and_not_nothing(tmp_p
 
 def test_what_was_used_after_a_slow_sources_reading_is_paid_for_with_the_next(tmp_path: Path) -> None:
     meter, proc = Slow(), ProcTree(tmp_path / "proc")
-    stretch = Stretch(meter, machine("package"), proc=proc.root)
-    stretch.begin(100.0, 0.0)
+    account = BlockAccount(meter, machine("package"), proc=proc.root)
+    account.begin(100.0, 0.0)
     for second, joules in ((1, 10.0), (2, 40.0), (3, 40.0)):  # idle up to 101, then a core is busy
         if second > 1:
             proc.work(1.0)
         meter.time, meter.joules = 100.5 + second - 1, meter.joules + joules * (0.5 if second == 1 else 1.0)
-        stretch.sample(100.0 + second, second - 1.0)
+        account.sample(100.0 + second, second - 1.0)
     meter.time, meter.joules = 103.0, meter.joules + 20.0
-    measured = stretch.end(103.0, 2.0)
+    measured = account.end(103.0, 2.0)
     assert known(measured).joules == pytest.approx(70.0, rel=0.1)

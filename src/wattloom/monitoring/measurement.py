@@ -31,13 +31,13 @@ NO_NEWS: Final = "the meter has no figure as late as the end: its source is too 
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What was measured. The machine's joules are those between the readings around the stretch."""
+    """What was measured. The machine's joules are those between the readings around the block."""
 
     seconds: float
     cpu_s: float
     """CPU seconds, of all threads and children."""
     energy: Energy | Unknown
-    """Joules above idle that were this stretch's own."""
+    """Joules above idle that were this block's own."""
     machine_j: float
     """All that the meter counted."""
     idle_j: float
@@ -56,12 +56,12 @@ class Measured(msgspec.Struct, frozen=True):
 
     @property
     def watts(self) -> float | None:
-        """Mean power of the stretch's own joules."""
+        """Mean power of the block's own joules."""
         known = isinstance(self.energy, Energy) and self.seconds > 0.0
         return self.energy.joules / self.seconds if known else None  # type: ignore[union-attr]
 
 
-class Stretch:
+class BlockAccount:
     """Adds up intervals. Say `begin`, then `sample` every now and then, then `end`."""
 
     def __init__(self, meter: Meter, profile: MachineProfile, *, proc: Path = PROC) -> None:
@@ -109,7 +109,7 @@ class Stretch:
     def _put_by(self, now: float, cpu_s: float) -> None:
         """Keep what was used until the meter says what it cost."""
         begin, busy, before = self._asked, busy_seconds(self._proc), self._busy_s
-        self._asked = max(now, begin)  # the end of a stretch is told when later readings have been waited for
+        self._asked = max(now, begin)  # the end of a block is told when later readings have been waited for
         self._busy_s = busy
         rise = max(busy - before, 0.0) if busy is not None and before is not None else 0.0
         if begin > -inf:

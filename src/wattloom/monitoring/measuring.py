@@ -25,7 +25,7 @@ from wattloom.metering.choosing import choose_meter
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.proc import children_seconds, family_seconds
 from wattloom.metering.protocol import Meter, period_s
-from wattloom.monitoring.measurement import Measured, Stretch
+from wattloom.monitoring.measurement import BlockAccount, Measured
 
 READ_EVERY_S: Final = 0.5
 SLOWEST_S: Final = 10.0
@@ -77,8 +77,8 @@ class Measurement:
         meter = choose_meter(here, "" if wanted == "auto" else wanted) if isinstance(wanted, str) else wanted
         self._done = None
         self._over.clear()
-        self._stretch = Stretch(PatientMeter(meter, HANGS_S), here)
-        self._stretch.begin(monotonic(), self._cpu())
+        self._account = BlockAccount(PatientMeter(meter, HANGS_S), here)
+        self._account.begin(monotonic(), self._cpu())
         self._thread = Thread(target=self._look_on, name="wattloom-measure", daemon=True)
         self._thread.start()
         return self
@@ -93,23 +93,23 @@ class Measurement:
         self._thread.join()
         with self._lock:
             self._wait_for_reading(now, cpu_s)
-            self._done = self._stretch.end(now, cpu_s)
+            self._done = self._account.end(now, cpu_s)
         return self._done
 
     def _wait_for_reading(self, now: float, cpu_s: float) -> None:
         """A slow source shows the end of the block only later."""
-        period = period_s(self._stretch.meter)
-        while self._stretch.sample(max(now, monotonic()), cpu_s) or not self._stretch.read_until(now):
+        period = period_s(self._account.meter)
+        while self._account.sample(max(now, monotonic()), cpu_s) or not self._account.read_until(now):
             # One that says what is wrong with it is not given as long as one that is only slow.
-            patience = min(period + 1.0, 2.0) if self._stretch.waiting else min(3.0 * period + 1.0, SLOWEST_S)
-            if self._stretch.read_until(now) or period <= 0.0 or monotonic() > now + patience:
+            patience = min(period + 1.0, 2.0) if self._account.waiting else min(3.0 * period + 1.0, SLOWEST_S)
+            if self._account.read_until(now) or period <= 0.0 or monotonic() > now + patience:
                 return
             sleep(0.05)
 
     def _look_on(self) -> None:
         while not self._over.wait(READ_EVERY_S):
             with self._lock:
-                self._stretch.sample(monotonic(), self._cpu())
+                self._account.sample(monotonic(), self._cpu())
 
 
 def own_cpu_seconds() -> float:

@@ -60,8 +60,10 @@ class Life(RuleBasedStateMachine):
         self.meter.model_error = 0.3
         self.census.cores = {PLACES[2]: 1.0, PLACES[3]: 0.5}
         profile = machine("wall" if known else "package", provenance="measured")
-        weighing = ByCpuTime() if even else Uneven()
-        self.accountant = Accountant(self.census, self.meter, profile, policy=policy, weighing=weighing, own_pid=OWN)
+        cpu_weights = ByCpuTime() if even else Uneven()
+        self.accountant = Accountant(
+            self.census, self.meter, profile, policy=policy, cpu_weights=cpu_weights, own_pid=OWN
+        )
         self.accountant._ledger._keep_s = 5.0
         self.census.start(OWN)
         self.shown: Snapshot = self.accountant.sample(self.now)
@@ -193,7 +195,7 @@ def test_three_who_ran_pay_in_proportion_and_the_rest_is_idle(policy: IdlePolicy
 
 def test_who_is_heavier_pays_more_and_together_they_pay_the_same() -> None:
     census, meter = ScriptedCensus(), Scripted()
-    accountant = Accountant(census, meter, machine(provenance="measured"), weighing=Uneven(), own_pid=OWN)
+    accountant = Accountant(census, meter, machine(provenance="measured"), cpu_weights=Uneven(), own_pid=OWN)
     census.start(1)  # 1.2 times a CPU second
     census.start(2)  # 2.2 times
     accountant.sample(0.0)

@@ -21,7 +21,7 @@ from wattloom.metering.protocol import Meter
 from wattloom.metering.readings import Begun, Closed, GivenUp, Readings
 from wattloom.monitoring.census import Count
 from wattloom.monitoring.cgroup_names import Place
-from wattloom.monitoring.cpu_weights import ByCpuTime, Weighing
+from wattloom.monitoring.cpu_weights import ByCpuTime, CpuWeights
 from wattloom.monitoring.ledger import Ledger
 from wattloom.monitoring.process import Process
 from wattloom.monitoring.snapshot import DeviceUse, Parts, Snapshot, TaskUse
@@ -68,18 +68,18 @@ class Accountant:
         policy: IdlePolicy = "node",
         devices: Callable[[float], tuple[DeviceUse, ...]] | None = None,
         tasks: Callable[[float], tuple[TaskUse, ...]] | None = None,
-        weighing: Weighing | None = None,
+        cpu_weights: CpuWeights | None = None,
         own_pid: int | None = None,
     ) -> None:
         self.meter: Final = meter
         self._census: Final = census
         self._node: Final = node or profile.name
         self._policy: Final = Policy(policy, float(profile.threads))
-        self._weighing: Final = weighing or ByCpuTime()
+        self._cpu_weights: Final = cpu_weights or ByCpuTime()
         self._devices, self._tasks = devices, tasks
         self._own: Final = os.getpid() if own_pid is None else own_pid
         self._pricing: Final = Pricing(meter, profile)
-        self._learned: Final = LEARNED if self._pricing.learns and not self._weighing.counted else ""
+        self._learned: Final = LEARNED if self._pricing.learns and not self._cpu_weights.counted else ""
         self._pending: Final[Looks[Who]] = Looks()
         self._ledger: Final = Ledger()
         self._totals, self._last_parts = Parts(), Parts()
@@ -111,7 +111,7 @@ class Accountant:
             used[who] = used.get(who, 0.0) + each.cpu_s
         self._own_s += sum(seconds for process, seconds in count.used if process.pid == self._own)
         if begin is not None:
-            self._weighing.observe(used)
+            self._cpu_weights.observe(used)
             rise = max(busy - before, 0.0) if busy is not None and before is not None else 0.0
             self._pending.add(Look(begin, self._looked, used, rise))
 
@@ -150,7 +150,7 @@ class Accountant:
     def _close(self, closed: Closed) -> None:
         ran = self._pending.take_until(closed.reading.time)
         prices = self._prices(closed, ran)
-        self._weighing.learn(prices.ordinary.active_j / closed.seconds, closed.seconds)
+        self._cpu_weights.learn(prices.ordinary.active_j / closed.seconds, closed.seconds)
         self._last_parts = self._hand_out(closed, ran, prices)
         self._totals = self._totals.plus(self._last_parts)
 
@@ -160,9 +160,9 @@ class Accountant:
         if self._pricing.learns:
             interval.paid = _by_name(ran.used, self._program)
             interval.ran = told_apart(interval.paid)
-        if self._weighing.counted:
+        if self._cpu_weights.counted:
             interval.paid = _by_name(ran.used, self._name)
-            interval.weights = {self._name(who): self._weighing.factor(who) for who in ran.used}
+            interval.weights = {self._name(who): self._cpu_weights.factor(who) for who in ran.used}
         return self._pricing.prices(interval)
 
     def _hand_out(self, closed: Closed, ran: Look[Who], prices: Prices) -> Parts:
@@ -184,7 +184,7 @@ class Accountant:
 
     def _name(self, who: Who) -> str:
         """By which its price is known: where processes are counted they differ, else programs do."""
-        return who.key if self._weighing.counted else self._program(who)
+        return who.key if self._cpu_weights.counted else self._program(who)
 
     def _program(self, who: Who) -> str:
         return OWN if self._is_own(who) else program(who)
@@ -212,7 +212,7 @@ class Accountant:
             provenance=self.meter.provenance,
             model_error=self.meter.model_error,
             policy=self._policy.name,
-            shared_by=self._weighing.summary + self._learned,
+            shared_by=self._cpu_weights.summary + self._learned,
             last=self._last_parts,
             totals=self._totals,
             problem=problem,

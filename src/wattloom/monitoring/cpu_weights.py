@@ -24,7 +24,7 @@ LIGHTEST, HEAVIEST = 0.2, 5.0
 """A model that says more than this of anybody is wrong about him."""
 
 
-class Weighing(Protocol):
+class CpuWeights(Protocol):
     """Says how heavy CPU seconds are."""
 
     summary: str
@@ -161,7 +161,7 @@ class ByCounters:
                     self._before[process] = begun
 
 
-def best_weighing() -> Weighing:
+def best_cpu_weights() -> CpuWeights:
     """By counters where this machine counts for us, else by CPU time."""
     why = perf_events.problem()
     if why is not None:

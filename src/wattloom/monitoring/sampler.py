@@ -22,7 +22,7 @@ from wattloom.metering.protocol import Meter
 from wattloom.monitoring.accelerators import Accelerators
 from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.census import Census
-from wattloom.monitoring.cpu_weights import best_weighing
+from wattloom.monitoring.cpu_weights import best_cpu_weights
 from wattloom.monitoring.journal_tail import JournalTail
 from wattloom.monitoring.snapshot import Snapshot
 from wattloom.settings import state_folder
@@ -49,7 +49,7 @@ def accountant_here(
         policy=policy,
         devices=Accelerators(beside, lambda pid: census.living.get(pid)) if beside else None,
         tasks=JournalTail(journals or state_folder()),
-        weighing=best_weighing(),
+        cpu_weights=best_cpu_weights(),
     )
 
 

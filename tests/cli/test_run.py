@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from wattloom.local.stdio_passing import Handover, take_over
+from wattloom.local.stdio_passing import StdioServer, receive_stdio
 
 COMMAND = [sys.executable, "-W", "error", "-m", "wattloom.cli.main", "run"]
 COST = re.compile(r"\[wattloom\] (?:.+; )?[\d.]+ ± <?[\d.]+ [mµk]?J \((measured|modelled|estimated)\).*, task \d+-1\n")
@@ -265,37 +265,37 @@ def test_a_command_can_be_repeated_more_often_than_there_are_descriptors() -> No
 
 
 def test_a_worker_waits_at_the_door_while_there_are_no_descriptors() -> None:
-    handover = Handover()
+    stdio = StdioServer()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken: list[int] = []
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as worker:
             worker.settimeout(10.0)
             resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-            worker.connect(f"\0{handover.name}")
+            worker.connect(f"\0{stdio.name}")
             time.sleep(0.2)
-            assert not handover.begun
+            assert not stdio.begun
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             first, descriptors, _, _ = socket.recv_fds(worker, 1, 3)
             taken += descriptors
             assert (first, len(descriptors)) == (b"\0", 3)
-            assert handover.begun
+            assert stdio.begun
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for descriptor in taken:
             os.close(descriptor)
-        handover.close()
+        stdio.close()
 
 
 def test_a_door_can_be_closed_while_there_are_no_descriptors() -> None:
-    handover = Handover()
+    stdio = StdioServer()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as worker:
             resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
-            worker.connect(f"\0{handover.name}")
+            worker.connect(f"\0{stdio.name}")
             time.sleep(0.1)
-            closing = threading.Thread(target=handover.close, daemon=True)
+            closing = threading.Thread(target=stdio.close, daemon=True)
             closing.start()
             closing.join(5.0)
             assert not closing.is_alive()
@@ -520,27 +520,27 @@ def test_nobody_else_hands_a_worker_its_streams() -> None:
 
     squatter = play(54322, squat)
     os.read(ready, 1)
-    with take_over(name) as handed:
-        assert (handed.control, handed.descriptors, handed.stdin) == (None, [], subprocess.DEVNULL)
+    with receive_stdio(name) as stdio:
+        assert (stdio.control, stdio.descriptors, stdio.stdin) == (None, [], subprocess.DEVNULL)
     os.waitpid(squatter, 0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can play two users")
 def test_streams_are_handed_to_nobody_else() -> None:
-    handover = Handover()
+    stdio = StdioServer()
     got, tell = os.pipe()
 
     def ask() -> None:
         worker = socket.socket(socket.AF_UNIX)
-        worker.connect(f"\0{handover.name}")
+        worker.connect(f"\0{stdio.name}")
         _, descriptors, _, _ = socket.recv_fds(worker, 1, 3)
         os.write(tell, str(len(descriptors)).encode())
 
     try:
         os.waitpid(play(54322, ask), 0)
         assert os.read(got, 10) == b"0"
-        assert not handover.begun
-        with take_over(handover.name) as handed:
-            assert len(handed.descriptors) == 3
+        assert not stdio.begun
+        with receive_stdio(stdio.name) as passed:
+            assert len(passed.descriptors) == 3
     finally:
-        handover.close()
+        stdio.close()

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Final
 
 from wattloom.errors import WattloomError
-from wattloom.local.stdio_passing import Handed, take_over
+from wattloom.local.stdio_passing import PassedStdio, receive_stdio
 from wattloom.local.streaming import Stream, streams_for
 
 SIGNALLED: Final = 128
@@ -54,10 +54,10 @@ class Command:
 
     def __call__(self, words: list[str], folder: str, door: str, timeout: float | None) -> None:
         """Run it to its end. Raises CommandFailed."""
-        with take_over(door) as handed, _signals_survived():
-            if handed.asked:
-                raise CommandFailed(SIGNALLED + handed.asked, "it was to end before it had begun")
-            _Life(words, folder, handed, timeout).live()
+        with receive_stdio(door) as stdio, _signals_survived():
+            if stdio.asked:
+                raise CommandFailed(SIGNALLED + stdio.asked, "it was to end before it had begun")
+            _Life(words, folder, stdio, timeout).live()
 
 
 def name_of_command(words: list[str]) -> str:
@@ -73,10 +73,10 @@ def name_of_command(words: list[str]) -> str:
 class _Life:
     """One command from its beginning to its end."""
 
-    def __init__(self, words: list[str], folder: str, handed: Handed, timeout: float | None) -> None:
+    def __init__(self, words: list[str], folder: str, stdio: PassedStdio, timeout: float | None) -> None:
         self._words: Final = words
         self._folder: Final = folder
-        self._handed: Final = handed
+        self._stdio: Final = stdio
         self._timeout: Final = timeout
         self._selector: Final = DefaultSelector()
         self._code: int | None = None
@@ -85,7 +85,7 @@ class _Life:
         self._timed_out = False
 
     def live(self) -> None:
-        out, err = streams_for(self._handed.out, self._handed.err)
+        out, err = streams_for(self._stdio.out, self._stdio.err)
         open_streams = {out, err}
         try:
             process = self._start(out, err)
@@ -101,7 +101,7 @@ class _Life:
         """In the worker's process group: whoever ends the worker ends the command too."""
         try:
             process = subprocess.Popen(
-                self._words, cwd=self._folder, stdin=self._handed.stdin, stdout=out.write_end, stderr=err.write_end
+                self._words, cwd=self._folder, stdin=self._stdio.stdin, stdout=out.write_end, stderr=err.write_end
             )
         except OSError as problem:
             raise CommandFailed(CANNOT_RUN, f"{self._words[0]} cannot be run: {problem.strerror}") from None
@@ -116,8 +116,8 @@ class _Life:
             self._selector.register(pidfd, EVENT_READ)
             for stream in streams:
                 self._selector.register(stream.read_end, EVENT_READ, stream)
-            if self._handed.control is not None:
-                self._selector.register(self._handed.control, EVENT_READ)
+            if self._stdio.control is not None:
+                self._selector.register(self._stdio.control, EVENT_READ)
             self._end = None if self._timeout is None else monotonic() + self._timeout
             while self._code is None:
                 self._turn(process, pidfd, streams)
@@ -147,10 +147,10 @@ class _Life:
 
     def _obey(self) -> None:
         """A signal for the command and all it started."""
-        assert self._handed.control is not None
-        asked = self._handed.control.recv(1)
+        assert self._stdio.control is not None
+        asked = self._stdio.control.recv(1)
         if not asked:
-            self._selector.unregister(self._handed.control)
+            self._selector.unregister(self._stdio.control)
             return
         os.killpg(0, asked[0])
 

@@ -30,7 +30,7 @@ from wattloom.local.errors import TaskTimeout
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
 from wattloom.local.import_path import NamedFunction, prepare_worker
-from wattloom.local.stdio_passing import Handover
+from wattloom.local.stdio_passing import StdioServer
 
 NOT_FOUND: Final = 127
 FAILED: Final = 1
@@ -141,11 +141,11 @@ def run_command(words: list[str], repeat: int, wishes: Wishes) -> Ran:
     # The command is told to end when its time is over, and keeps its output; if it does not, its worker is killed.
     own = wishes.options | ({} if timeout is None else {"timeout": timeout + 2 * GRACE_S})
     remote = function(**own)(Command(words))
-    with _executor(wishes) as executor, _passed_on(executor) as handover:
+    with _executor(wishes) as executor, _passed_on(executor) as stdio:
         ready = remote.options(executor=executor)
-        calls = _one_after_the_other(lambda: ready.remote(words, os.getcwd(), handover.name, timeout), repeat)
+        calls = _one_after_the_other(lambda: ready.remote(words, os.getcwd(), stdio.name, timeout), repeat)
         futures = list(calls)
-    return _ran(shlex.join(words), executor, futures, handover.asked)
+    return _ran(shlex.join(words), executor, futures, stdio.asked)
 
 
 @contextmanager
@@ -224,27 +224,27 @@ def _exit_code(error: BaseException | None) -> int:
 
 
 @contextmanager
-def _passed_on(executor: Executor) -> Iterator[Handover]:
+def _passed_on(executor: Executor) -> Iterator[StdioServer]:
     """Signals go to the command. At the second one, or after a while, it is killed; if it has not begun, at once."""
-    handover = Handover()
+    stdio = StdioServer()
     killing = threading.Timer(PATIENCE_S, executor.kill_workers)
     killing.daemon = True
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        if handover.asked or not handover.begun:
+        if stdio.asked or not stdio.begun:
             threading.Thread(target=executor.kill_workers, daemon=True).start()
         else:
             killing.start()
-        handover.signal(number)
+        stdio.signal(number)
 
     before = {}
     if threading.current_thread() is threading.main_thread():
         ours = [each for each in PASSED_ON if signal.getsignal(each) != signal.SIG_IGN]
         before = {each: signal.signal(each, pass_on) for each in ours}
     try:
-        yield handover
+        yield stdio
     finally:
         killing.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
-        handover.close()
+        stdio.close()

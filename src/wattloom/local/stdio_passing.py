@@ -23,7 +23,7 @@ TRY_AGAIN_S: Final = 0.05
 """When a worker could not be let in: for want of descriptors, mostly, and others may give some back."""
 
 
-class Handed:
+class PassedStdio:
     """What a worker was given. Without anybody to give it something: no input, and nowhere to write to."""
 
     def __init__(self, control: socket.socket | None, asked: int, descriptors: list[int]) -> None:
@@ -37,19 +37,19 @@ class Handed:
 
 
 @contextmanager
-def take_over(door: str) -> Iterator[Handed]:
+def receive_stdio(door: str) -> Iterator[PassedStdio]:
     """In the worker: fetch the streams from the program that asked."""
-    handed = _fetch(door)
+    stdio = _fetch(door)
     try:
-        yield handed
+        yield stdio
     finally:
-        for descriptor in handed.descriptors:
+        for descriptor in stdio.descriptors:
             os.close(descriptor)
-        if handed.control is not None:
-            handed.control.close()
+        if stdio.control is not None:
+            stdio.control.close()
 
 
-def _fetch(door: str) -> Handed:
+def _fetch(door: str) -> PassedStdio:
     control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         control.settimeout(PATIENCE_S)
@@ -60,14 +60,14 @@ def _fetch(door: str) -> Handed:
         control.settimeout(None)
     except OSError:  # the program that asked is gone, and a later one runs its command again
         control.close()
-        return Handed(None, 0, [])
+        return PassedStdio(None, 0, [])
     if not first:
         control.close()
-        return Handed(None, 0, [])
-    return Handed(control, first[0], list(descriptors))
+        return PassedStdio(None, 0, [])
+    return PassedStdio(control, first[0], list(descriptors))
 
 
-class Handover:
+class StdioServer:
     """In the program that asked: waits for workers, gives each the streams, and passes signals on to all."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Handover:
         self._door.listen()
         self._selector: Final = DefaultSelector()
         self._selector.register(self._door, EVENT_READ)
-        self._thread: Final = Thread(target=self._serve, name="wattloom-handover", daemon=True)
+        self._thread: Final = Thread(target=self._serve, name="wattloom-stdio", daemon=True)
         self._thread.start()
 
     def signal(self, number: int) -> None:

@@ -23,7 +23,7 @@ from wattloom.metering.readings import (
     Readings,
     Silent,
 )
-from wattloom.metering.timeout import NoAnswer, Patience
+from wattloom.metering.timeout import NoAnswer, TimeLimiter
 
 
 class Breaking(Scripted):
@@ -135,7 +135,7 @@ def test_what_is_no_number_is_no_reading(field: str) -> None:
     assert Readings(meter).look(1.0) == Silent("the meter scripted gave what is no number")
 
 
-# -- patience ----------------------------------------------------------------------------------------------------------
+# -- limiter ----------------------------------------------------------------------------------------------------------
 
 
 def threads(name: str) -> int:
@@ -165,40 +165,40 @@ def test_the_thread_of_a_patient_meter_ends_with_it() -> None:
 
 
 def test_what_a_question_raises_is_raised_and_the_next_one_is_answered() -> None:
-    patience = Patience("asks")
+    limiter = TimeLimiter("asks")
     with pytest.raises(ValueError, match="invalid literal"):
-        patience.ask(20.0, int, "x")
-    assert patience.ask(20.0, int, "7") == 7
+        limiter.ask(20.0, int, "x")
+    assert limiter.ask(20.0, int, "7") == 7
 
 
 def test_while_one_question_is_open_others_are_refused_and_the_late_answer_is_had_once() -> None:
-    patience, go = Patience("asks"), threading.Event()
+    limiter, go = TimeLimiter("asks"), threading.Event()
     with pytest.raises(NoAnswer, match=r"did not answer within 0\.01 s"):
-        patience.ask(0.01, go.wait, 30.0)
+        limiter.ask(0.01, go.wait, 30.0)
     with pytest.raises(NoAnswer, match="has not answered for"):
-        patience.ask(20.0, int, "7")
+        limiter.ask(20.0, int, "7")
     go.set()
     limit = time.monotonic() + 20
     late = None
     while late is None and time.monotonic() < limit:
         try:
-            late = patience.late()
+            late = limiter.late()
         except NoAnswer:
             time.sleep(0.01)
     assert late is not None
     assert late.result() is True
-    assert patience.late() is None
-    assert patience.ask(20.0, int, "7") == 7
+    assert limiter.late() is None
+    assert limiter.ask(20.0, int, "7") == 7
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_child_of_a_fork_asks_with_a_thread_of_its_own() -> None:
-    patience = Patience("asks")
-    patience.ask(20.0, int, "7")
+    limiter = TimeLimiter("asks")
+    limiter.ask(20.0, int, "7")
     child = os.fork()
     if not child:
         try:
-            os._exit(0 if patience.ask(20.0, int, "7") == 7 else 1)
+            os._exit(0 if limiter.ask(20.0, int, "7") == 7 else 1)
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

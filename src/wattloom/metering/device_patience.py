@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from wattloom.metering.device_counts import Spent
 from wattloom.metering.device_meter import Device, Driver, DriverProblem, State
 from wattloom.metering.devices import DeviceProcess, Kind
-from wattloom.metering.timeout import NoAnswer, Patience
+from wattloom.metering.timeout import NoAnswer, TimeLimiter
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class PatientDriver:
     def __init__(self, driver: Driver, wait_s: float = WAIT_S, open_s: float = OPEN_S) -> None:
         self.kind: Kind = driver.kind
         self._driver, self._wait_s, self._open_s = driver, wait_s, open_s
-        self._patience = Patience("wattloom-devices")
+        self._limiter = TimeLimiter("wattloom-devices")
 
     def open(self) -> tuple[Device, ...]:
         return self._ask(self._open_s, self._driver.open)
@@ -42,7 +42,7 @@ class PatientDriver:
 
     def _ask(self, wait_s: float, question: Callable[..., T], *arguments: Any) -> T:
         try:
-            return self._patience.ask(wait_s, question, *arguments)
+            return self._limiter.ask(wait_s, question, *arguments)
         except NoAnswer as problem:
             raise DriverProblem(f"the driver {problem}") from None
         except DriverProblem:

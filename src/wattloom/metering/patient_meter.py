@@ -10,7 +10,7 @@ from typing import Final
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.metering.protocol import Meter, Quantity, Sample, period_s
 from wattloom.metering.readings import asked
-from wattloom.metering.timeout import NoAnswer, Patience
+from wattloom.metering.timeout import NoAnswer, TimeLimiter
 
 WAIT_S: Final = 0.5
 PAUSE_S: Final = 10.0
@@ -31,7 +31,7 @@ class PatientMeter:
         self._wait_s = wait_s
         self._waited_s = wait_s
         self._first_s = wait_s if first_s is None else first_s
-        self._patience = Patience(f"wattloom-{meter.name}")
+        self._limiter = TimeLimiter(f"wattloom-{meter.name}")
         self._asked = -inf
         """Time of the last question."""
 
@@ -40,7 +40,7 @@ class PatientMeter:
 
     def read(self, now: float) -> Sample | Unknown:
         try:
-            late = self._patience.late()
+            late = self._limiter.late()
             answer: Sample | Unknown = self._ask(now) if late is None else late.result()
         except NoAnswer:
             return Unknown(self._silence(now))
@@ -50,12 +50,12 @@ class PatientMeter:
 
     def close(self) -> None:
         """The thread ends, unless it hangs; then it ends with the program."""
-        self._patience.close()
+        self._limiter.close()
 
     def _ask(self, now: float) -> Sample | Unknown:
         self._waited_s = self._first_s if now - self._asked > PAUSE_S else self._wait_s
         self._asked = now
-        return self._patience.ask(self._waited_s, asked, self._meter, now)
+        return self._limiter.ask(self._waited_s, asked, self._meter, now)
 
     def _silence(self, now: float) -> str:
         if now <= self._asked:

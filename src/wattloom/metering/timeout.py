@@ -34,7 +34,7 @@ class Answer(NamedTuple):
         return self.found
 
 
-class Patience:
+class TimeLimiter:
     """Asks from a thread of its own, which ends when this is dropped. Used by one thread."""
 
     def __init__(self, name: str) -> None:

@@ -16,8 +16,8 @@ from wattloom.metering.amdsmi_words import MISFIT, in_words, misfit
 from wattloom.metering.device_counts import Spent
 from wattloom.metering.device_masks import AMD, NVIDIA, Identity, set_masks, visible
 from wattloom.metering.device_meter import WORKLOADS_DIFFER, Device, DriverMeter, DriverProblem, State
-from wattloom.metering.device_patience import PatientDriver
 from wattloom.metering.devices import DeviceProcess, Kind
+from wattloom.metering.patient_driver import PatientDriver
 from wattloom.units import MIB
 
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from wattloom.machines.profile import MachineProfile
 from wattloom.metering.device_counts import Spent
 from wattloom.metering.device_masks import NVIDIA, Identity, set_masks, visible
 from wattloom.metering.device_meter import WORKLOADS_DIFFER, Device, DriverMeter, DriverProblem, State
-from wattloom.metering.device_patience import PatientDriver
 from wattloom.metering.devices import DeviceProcess, Kind
 from wattloom.metering.nvml_words import in_words
+from wattloom.metering.patient_driver import PatientDriver
 
 T = TypeVar("T")
 

@@ -21,9 +21,9 @@ from tests.metering.gpu.silicon import (
 from wattloom.energy.forecast import Unknown
 from wattloom.machines.profile import MachineProfile
 from wattloom.metering.device_meter import DriverMeter
-from wattloom.metering.device_patience import PatientDriver
 from wattloom.metering.devices import DeviceReading
 from wattloom.metering.nvml import NvmlDriver, for_machine
+from wattloom.metering.patient_driver import PatientDriver
 from wattloom.metering.protocol import Sample, zones
 
 MACHINE = MachineProfile("a machine", "x86_64", cores=1, threads=1, memory=1)

@@ -135,7 +135,7 @@ def test_what_is_no_number_is_no_reading(field: str) -> None:
     assert Readings(meter).look(1.0) == Silent("the meter scripted gave what is no number")
 
 
-# -- limiter ----------------------------------------------------------------------------------------------------------
+# -- timeout -----------------------------------------------------------------------------------------------------------
 
 
 def threads(name: str) -> int:

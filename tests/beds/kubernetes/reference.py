@@ -28,7 +28,7 @@ extenders:
 """Without preemption: nothing that is placed may be removed."""
 
 
-class Asking(msgspec.Struct):
+class ExtenderArgs(msgspec.Struct):
     """A call of the extender."""
 
     pod: dict[str, Any] = msgspec.field(name="Pod")
@@ -66,9 +66,9 @@ class Reference:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                asking = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])), type=Asking)
-                names = asking.nodes or []
-                passed[asking.pod["metadata"]["uid"]] = frozenset(names)
+                args = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])), type=ExtenderArgs)
+                names = args.nodes or []
+                passed[args.pod["metadata"]["uid"]] = frozenset(names)
                 answer = {"NodeNames": [], "FailedNodes": dict.fromkeys(names, "only written down"), "Error": ""}
                 body = msgspec.json.encode(answer)
                 self.send_response(200)

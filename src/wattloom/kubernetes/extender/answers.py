@@ -27,7 +27,7 @@ TWICE_EVERY_S: Final = 0.2
 UNSYNCED: Final = "asked before the cluster was read: every node passes until then"
 
 
-class Asking(msgspec.Struct, frozen=True, gc=False):
+class ExtenderArgs(msgspec.Struct, frozen=True, gc=False):
     """kube-scheduler's ExtenderArgs."""
 
     pod: Pod = msgspec.field(name="Pod")
@@ -64,7 +64,7 @@ class Answers:
         self._said_unsynced = False
         self._driver = driver
         self._twice_at = -TWICE_EVERY_S
-        self._read: Final = msgspec.json.Decoder(Asking)
+        self._read: Final = msgspec.json.Decoder(ExtenderArgs)
 
     # -- filter ------------------------------------------------------------------------------------------------------
 
@@ -76,13 +76,13 @@ class Answers:
             return msgspec.json.encode({"NodeNames": None, "FailedNodes": {}, "Error": _in_words(error)})
 
     def _filter(self, body: bytes, last: bool) -> bytes | None:
-        asking = self._asked(body)
+        args = self._asked(body)
         if not self._ready():
             self._count("filter", "passed")
-            return _passing(bytes(asking.names))
-        task = self._loads.call(asking.pod)
+            return _passing(bytes(args.names))
+        task = self._loads.call(args.pod)
         ask = self._choice.ask(task)
-        names = _names(asking)
+        names = _names(args)
         offer = self._choice.offer(names)
         keep = ALL if SOFT[0] in body or SOFT[1] in body else self._keep
         found = self._choice.best(ask, offer, 1 if keep == ALL else keep)
@@ -94,9 +94,9 @@ class Answers:
             return _refusing(self._choice.refused(ask, names))
         self._count("filter", "chosen")
         if keep == ALL:
-            return self._all(asking.pod, ask, names)
+            return self._all(args.pod, ask, names)
         if len(found) == 1:
-            self._assume(asking.pod, found[0])
+            self._assume(args.pod, found[0])
         return _passing(_listed(found))
 
     def _look_twice(self) -> bool:
@@ -124,27 +124,27 @@ class Answers:
             return msgspec.json.encode({"Error": _in_words(error)})
 
     def _prioritize(self, body: bytes) -> bytes:
-        asking = self._asked(body)
-        names = _names(asking)
+        args = self._asked(body)
+        names = _names(args)
         if not self._ready():
             self._count("prioritize", "passed")
             return _scored(names, [0] * len(names))
-        task = self._loads.call(asking.pod)
+        task = self._loads.call(args.pod)
         found = self._choice.scored(self._choice.ask(task), names)
         self._count("prioritize", "chosen")
         if names:
-            self._assume(asking.pod, names[found.index(max(found))])
+            self._assume(args.pod, names[found.index(max(found))])
         return _scored(names, found)
 
     # -- both --------------------------------------------------------------------------------------------------------
 
-    def _asked(self, body: bytes) -> Asking:
-        asking = self._read.decode(body)
-        if not asking.pod.metadata.uid:
+    def _asked(self, body: bytes) -> ExtenderArgs:
+        args = self._read.decode(body)
+        if not args.pod.metadata.uid:
             raise Unanswerable("Pod.metadata.uid is missing: this is no pod of an API server")
-        if bytes(asking.names) == b"null":
+        if bytes(args.names) == b"null":
             raise Unanswerable(NO_NAMES)
-        return asking
+        return args
 
     def _ready(self) -> bool:
         if self._synced():
@@ -163,8 +163,8 @@ class Answers:
         self.counts[key] = self.counts.get(key, 0) + 1
 
 
-def _names(asking: Asking) -> list[str]:
-    return msgspec.json.decode(asking.names, type=list[str])
+def _names(args: ExtenderArgs) -> list[str]:
+    return msgspec.json.decode(args.names, type=list[str])
 
 
 def _listed(names: list[str]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from wattloom.errors import InputError
-from wattloom.kubernetes.model.annotations import NONE, wishes_of
+from wattloom.kubernetes.model.annotations import NONE, annotations_of
 from wattloom.kubernetes.model.objects import Pod
 from wattloom.kubernetes.model.pods import MOST_CPU, function_of
 from wattloom.kubernetes.model.requests import held_by
@@ -127,12 +127,12 @@ class CoresOnly:
 
     def found(self, pod: Pod) -> Task:
         self._serial += 1
-        meta, wishes = pod.metadata, wishes_of(pod)
+        meta, annotations = pod.metadata, annotations_of(pod)
         return Task(
             id=f"{meta.namespace}/{meta.name}#{self._serial}",
             function=function_of(pod),
             requirements=Requirements(cpu=_millicores(pod) / MILLI),
-            energy_weight=(NONE if isinstance(wishes, Unsupported) else wishes).energy_weight,
+            energy_weight=(NONE if isinstance(annotations, Unsupported) else annotations).energy_weight,
         )
 
 

@@ -39,7 +39,7 @@ class PodAnnotations(msgspec.Struct, frozen=True, gc=False):
 NONE: Final = PodAnnotations()
 
 
-def wishes_of(pod: Pod) -> PodAnnotations | Unsupported:
+def annotations_of(pod: Pod) -> PodAnnotations | Unsupported:
     """What the annotations say."""
     annotations = pod.metadata.annotations
     found: dict[str, float] = {}

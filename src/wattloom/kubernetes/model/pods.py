@@ -12,7 +12,7 @@ import msgspec
 
 from wattloom.bounds import MOST_CORES, MOST_RULES
 from wattloom.errors import InputError
-from wattloom.kubernetes.model.annotations import PodAnnotations, wishes_of
+from wattloom.kubernetes.model.annotations import PodAnnotations, annotations_of
 from wattloom.kubernetes.model.objects import Pod, PodAffinityTerm, SpreadConstraint
 from wattloom.kubernetes.model.requests import Asked, asked_by, held_by
 from wattloom.kubernetes.model.selectors import affinity_term, expressions, in_order, node_terms, ports, tolerations
@@ -39,9 +39,9 @@ def task_of(pod: Pod, storage: StorageCache) -> Task | Unsupported:
     wrong = unsupported(pod)
     if wrong is not None:
         return wrong
-    wishes = wishes_of(pod)
-    if isinstance(wishes, Unsupported):
-        return wishes
+    annotations = annotations_of(pod)
+    if isinstance(annotations, Unsupported):
+        return annotations
     volumes = volume_terms(pod, storage) if pod.spec.volumes else ()
     if isinstance(volumes, Unsupported):
         return volumes
@@ -49,7 +49,7 @@ def task_of(pod: Pod, storage: StorageCache) -> Task | Unsupported:
         asked = asked_by(pod)
     except InputError as error:
         return Unsupported(AMOUNTS, error.problem)
-    task = _task(pod, asked, _constraints(pod, volumes, storage), wishes)
+    task = _task(pod, asked, _constraints(pod, volumes, storage), annotations)
     return _out_of_bounds(task) or task
 
 
@@ -58,7 +58,7 @@ def found_of(pod: Pod, storage: StorageCache) -> Task:
 
     Nothing is unsupported here. Where its anti-affinity selects by a label that is not looked at, that condition is
     left out: it then keeps more pods away than it must, and never too few."""
-    wishes = wishes_of(pod)
+    annotations = annotations_of(pod)
     host_ports = ports(pod.spec.containers, pod.spec.init_containers)
     anti_affinity = tuple(_without_own_labels(each) for each in _affinity_terms(pod, _anti_affinity(pod), storage))
     if len(anti_affinity) > MOST_RULES // 2:
@@ -72,7 +72,7 @@ def found_of(pod: Pod, storage: StorageCache) -> Task:
         held = Asked(0, 0, (("pods", 1),))
     if held.cpu > MOST_CPU:
         held = msgspec.structs.replace(held, cpu=MOST_CPU)
-    return _task(pod, held, constraints, PodAnnotations() if isinstance(wishes, Unsupported) else wishes)
+    return _task(pod, held, constraints, PodAnnotations() if isinstance(annotations, Unsupported) else annotations)
 
 
 def task_id(pod: Pod) -> str:
@@ -102,7 +102,7 @@ def function_of(pod: Pod) -> str:
     return f"{meta.namespace}/{name}"
 
 
-def _task(pod: Pod, asked: Asked, constraints: Constraints, wishes: PodAnnotations) -> Task:
+def _task(pod: Pod, asked: Asked, constraints: Constraints, annotations: PodAnnotations) -> Task:
     return Task(
         id=task_id(pod),
         function=function_of(pod),
@@ -115,9 +115,9 @@ def _task(pod: Pod, asked: Asked, constraints: Constraints, wishes: PodAnnotatio
             namespace=pod.metadata.namespace,
         ),
         priority=pod.spec.priority or 0,
-        energy_weight=wishes.energy_weight,
-        deadline_s=wishes.deadline_s,
-        defer_s=wishes.defer_s,
+        energy_weight=annotations.energy_weight,
+        deadline_s=annotations.deadline_s,
+        defer_s=annotations.defer_s,
     )
 
 

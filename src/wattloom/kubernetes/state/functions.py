@@ -8,7 +8,7 @@ import re
 from itertools import islice
 from typing import Final
 
-from wattloom.kubernetes.model.annotations import RUNTIME, PodAnnotations, wishes_of
+from wattloom.kubernetes.model.annotations import RUNTIME, PodAnnotations, annotations_of
 from wattloom.kubernetes.model.objects import Pod
 from wattloom.kubernetes.state.driver import TimedDriver
 from wattloom.kubernetes.state.node_cache import REFERENCE
@@ -88,5 +88,5 @@ def shared_name(function: str, pod: Pod) -> str:
 
 def _declared_s(pod: Pod) -> float | None:
     """How long it runs, where its owner says so."""
-    wishes = wishes_of(pod) if RUNTIME in pod.metadata.annotations else None
-    return wishes.runtime_s if isinstance(wishes, PodAnnotations) else None
+    annotations = annotations_of(pod) if RUNTIME in pod.metadata.annotations else None
+    return annotations.runtime_s if isinstance(annotations, PodAnnotations) else None

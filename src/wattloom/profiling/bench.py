@@ -17,7 +17,7 @@ from wattloom.metering.proc import PROC, busy_seconds
 from wattloom.profiling import frequency
 from wattloom.profiling.loads import GRACE_S, Load
 from wattloom.profiling.power_recorder import LEAST_INTERVALS, PowerRecorder
-from wattloom.profiling.steady import Rest, settled
+from wattloom.profiling.steady import SteadyState, settled
 from wattloom.profiling.stressors import Stressor
 
 RAMP_S: Final = 0.2
@@ -155,8 +155,8 @@ class Bench:
         while (passed := self._recorder.now() - began) < self._most_settle_s and goes_on():
             self._sample()
             window_s = max(self._terms.window_s, 6.0 * self._recorder.gap_s)
-            power = settled(self._recorder.watts, Rest(window_s, self._terms.tolerance))
-            warmth = Rest(window_s, 0.0, least=DEGREES)
+            power = settled(self._recorder.watts, SteadyState(window_s, self._terms.tolerance))
+            warmth = SteadyState(window_s, 0.0, least=DEGREES)
             if power and (not self._recorder.celsius or settled(self._recorder.celsius, warmth)):
                 return True, passed
             self._recorder.wait()

@@ -16,7 +16,7 @@ from wattloom.profiling.bench import DEGREES, Terms
 from wattloom.profiling.gpu_command import GpuLoad
 from wattloom.profiling.gpu_file import GpuPoint
 from wattloom.profiling.power_recorder import LEAST_INTERVALS, Clock, PowerRecorder, Sleep
-from wattloom.profiling.steady import Rest, settled
+from wattloom.profiling.steady import SteadyState, settled
 from wattloom.profiling.temperature import Thermometer
 
 READY_S: Final = 60.0
@@ -149,8 +149,8 @@ class GpuBench:
         while (passed := self._recorder.now() - began) < self._terms.settle_s and _runs(load):
             self._sample(load)
             window_s = max(self._terms.window_s, 6.0 * self._recorder.gap_s)
-            power = settled(self._recorder.watts, Rest(window_s, self._terms.tolerance))
-            warmth = Rest(window_s, 0.0, least=2.0 * DEGREES)  # these sensors tell whole degrees
+            power = settled(self._recorder.watts, SteadyState(window_s, self._terms.tolerance))
+            warmth = SteadyState(window_s, 0.0, least=2.0 * DEGREES)  # these sensors tell whole degrees
             if power and (not self._recorder.celsius or settled(self._recorder.celsius, warmth)):
                 return True, passed
             self._recorder.wait()

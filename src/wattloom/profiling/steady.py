@@ -9,7 +9,7 @@ from math import sqrt
 import msgspec
 
 
-class Rest(msgspec.Struct, frozen=True):
+class SteadyState(msgspec.Struct, frozen=True):
     """When a figure counts as settled."""
 
     window_s: float
@@ -22,18 +22,18 @@ class Rest(msgspec.Struct, frozen=True):
     """So many there must be."""
 
 
-def settled(points: Sequence[tuple[float, float]], rest: Rest) -> bool:
+def settled(points: Sequence[tuple[float, float]], steady: SteadyState) -> bool:
     """Whether (seconds, figure) points no longer drift: their slope over the window is within the tolerance, or no
     larger than twice what noise alone would make of it."""
     if not points:
         return False
     last = points[-1][0]
-    window = [point for point in points if point[0] >= last - rest.window_s]
-    if len(window) < rest.points or last - points[0][0] < 0.9 * rest.window_s:
+    window = [point for point in points if point[0] >= last - steady.window_s]
+    if len(window) < steady.points or last - points[0][0] < 0.9 * steady.window_s:
         return False
-    drift, error = _drift(window, rest.window_s)
+    drift, error = _drift(window, steady.window_s)
     mean = sum(figure for _, figure in window) / len(window)
-    return abs(drift) <= max(rest.tolerance * abs(mean), rest.least, 2.0 * error)
+    return abs(drift) <= max(steady.tolerance * abs(mean), steady.least, 2.0 * error)
 
 
 def _drift(points: Sequence[tuple[float, float]], seconds: float) -> tuple[float, float]:

@@ -342,8 +342,8 @@ def profile_cpu(
 
     terms = Terms(seconds=seconds, settle_s=settle_s, attempts=attempts)
     path = None if output is None else Path(output)
-    wishes = taking.Wishes(levels, stressors, frequencies, path, fresh, builtin, terms)
-    return taking.profile_cpu(wishes, taking.meter_for(meter), storing.date, progress or (lambda step: None))
+    request = taking.ProfileRequest(levels, stressors, frequencies, path, fresh, builtin, terms)
+    return taking.profile_cpu(request, taking.meter_for(meter), storing.date, progress or (lambda step: None))
 
 
 def meters() -> list[MeterInfo]:

@@ -23,7 +23,7 @@ from wattloom.machines.this_machine import allowed_cpus
 from wattloom.profiling.bench import Terms
 from wattloom.profiling.profiler import MeterLost, Step, Tell
 from wattloom.profiling.storing import Busy, StoreError, alone, store
-from wattloom.profiling.taking import Place, Wishes, profile_cpu
+from wattloom.profiling.taking import Place, ProfileRequest, profile_cpu
 
 THREADS = len(allowed_cpus() or [0])
 PATIENCE_S = 60.0
@@ -42,9 +42,9 @@ class Rig:
         self.steps: list[Step] = []
         self.tell: Tell = self.steps.append
 
-    def take(self, **wishes: object) -> CpuProfile:
+    def take(self, **request: object) -> CpuProfile:
         wanted = msgspec.structs.replace(
-            Wishes(levels="1", stressors="matrix", output=self.file, builtin=True, terms=QUICK), **wishes
+            ProfileRequest(levels="1", stressors="matrix", output=self.file, builtin=True, terms=QUICK), **request
         )
         return profile_cpu(wanted, self.chip.meter, lambda: DATE, self.tell, self.place)
 
@@ -108,11 +108,11 @@ import sys
 from pathlib import Path
 from tests.profiling.test_taking import DATE, QUICK
 from wattloom.metering.powercap import Powercap
-from wattloom.profiling.taking import Place, Wishes, profile_cpu
+from wattloom.profiling.taking import Place, ProfileRequest, profile_cpu
 folder = Path(sys.argv[1])
 place = Place(folder / "cpu", folder, folder / "proc", folder / "own", 0.05)
-wishes = Wishes("1", "matrix,integer,kmeans", "min", folder / "p.json", False, True, QUICK)
-profile_cpu(wishes, Powercap(folder / "powercap"), lambda: DATE, lambda step: None, place)
+request = ProfileRequest("1", "matrix,integer,kmeans", "min", folder / "p.json", False, True, QUICK)
+profile_cpu(request, Powercap(folder / "powercap"), lambda: DATE, lambda step: None, place)
 """
 
 

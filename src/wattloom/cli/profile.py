@@ -17,7 +17,7 @@ from wattloom.cli.profile_options import FILE, how_long, which_file
 if TYPE_CHECKING:
     from wattloom.machines.profile_file import CpuProfile
     from wattloom.metering.protocol import Meter
-    from wattloom.profiling.taking import Wishes
+    from wattloom.profiling.taking import ProfileRequest
 
 ELSEWHERE: Final = {
     "gpu": ("wattloom.cli.profile_gpu", "gpu"),
@@ -116,15 +116,15 @@ def cpu(
     """
     from wattloom.profiling.bench import Terms
     from wattloom.profiling.stressors import USUAL
-    from wattloom.profiling.taking import Wishes, check, meter_for
+    from wattloom.profiling.taking import ProfileRequest, check, meter_for
 
     kinds = ",".join(USUAL) if stressors is None else stressors
     terms = Terms(seconds=float(seconds), settle_s=settle, attempts=attempts)
-    wishes = Wishes(levels, kinds, frequencies, output, not resume, builtin, terms)
-    check(wishes)
+    request = ProfileRequest(levels, kinds, frequencies, output, not resume, builtin, terms)
+    check(request)
     chosen = meter_for("" if meter == "auto" else meter)
     _warn_of_estimates(chosen)
-    made, path = _taken(wishes, chosen)
+    made, path = _taken(request, chosen)
     _print(made, path, as_json)
 
 
@@ -211,14 +211,14 @@ def diff(a: Path, b: Path, plot: Path | None, package_to_wall: str | None, as_js
 # -- what the commands do ----------------------------------------------------------------------------------------------
 
 
-def _taken(wishes: "Wishes", meter: "Meter") -> "tuple[CpuProfile, Path]":
+def _taken(request: "ProfileRequest", meter: "Meter") -> "tuple[CpuProfile, Path]":
     from wattloom.cli.profile_bar import progress_of_steps
     from wattloom.profiling.storing import date
     from wattloom.profiling.taking import own_path, profile_cpu
 
-    path = own_path() if wishes.output is None else wishes.output
+    path = own_path() if request.output is None else request.output
     with progress_of_steps(path) as tell:
-        return profile_cpu(wishes, meter, date, tell), path
+        return profile_cpu(request, meter, date, tell), path
 
 
 def _warn_of_estimates(meter: "Meter") -> None:

@@ -82,7 +82,7 @@ def gpu(
 
     from wattloom.cli.profile_bar import progress_of_steps
     from wattloom.profiling.bench import Terms
-    from wattloom.profiling.gpu import GpuWishes, device_meter, gpu_profile_path, profile_gpu, the_device
+    from wattloom.profiling.gpu import GpuProfileRequest, device_meter, gpu_profile_path, profile_gpu, the_device
     from wattloom.profiling.gpu_command import BUILT_IN
     from wattloom.profiling.storing import date
 
@@ -90,10 +90,10 @@ def gpu(
     which = the_device(chosen, device, monotonic())
     terms = Terms(seconds=float(seconds), settle_s=settle)
     kind = cast(Literal["time", "units"], by)
-    wishes = GpuWishes(shares, BUILT_IN if load is None else load, kind, output, not resume, terms)
+    request = GpuProfileRequest(shares, BUILT_IN if load is None else load, kind, output, not resume, terms)
     path = gpu_profile_path(which) if output is None else output
     with progress_of_steps(path) as tell:
-        made = profile_gpu(wishes, chosen, which, date, tell)
+        made = profile_gpu(request, chosen, which, date, tell)
     show_gpu(made, path, as_json)
 
 

@@ -1,6 +1,6 @@
-"""The way in: the profile of a GPU, share by share, from what a caller wishes.
+"""The way in: the profile of a GPU, share by share, from what a caller requests.
 
-Owns how wishes become a plan, what is kept from an interrupted run, and that every point is on the disk before the next
+Owns how a request becomes a plan, what is kept from an interrupted run, and that every point is on the disk before the next
 begins. One point is `gpu_bench`'s, the load `gpu_command`'s.
 """
 
@@ -39,7 +39,7 @@ from wattloom.profiling.storing import alone, refuse_missing_folder, store
 EVERY_S: Final = 0.25
 
 
-class GpuWishes(msgspec.Struct, frozen=True):
+class GpuProfileRequest(msgspec.Struct, frozen=True):
     """What a caller may choose."""
 
     shares: str = "10-100/10"
@@ -107,7 +107,7 @@ def gpu_profile_path(device: DeviceReading) -> Path:
 
 
 def profile_gpu(
-    wishes: GpuWishes,
+    request: GpuProfileRequest,
     meter: DeviceMeter,
     device: DeviceReading,
     date: Callable[[], str],
@@ -116,27 +116,27 @@ def profile_gpu(
     every_s: float = EVERY_S,
 ) -> GpuProfile:
     """Take the profile, or what is missing of it; the file is written after every point."""
-    problem_of(wishes.load, device.kind)
-    shares = [0, *shares_of(wishes.shares)]
-    refuse_missing_folder(wishes.output)
-    path = gpu_profile_path(device) if wishes.output is None else wishes.output
+    problem_of(request.load, device.kind)
+    shares = [0, *shares_of(request.shares)]
+    refuse_missing_folder(request.output)
+    path = gpu_profile_path(device) if request.output is None else request.output
     with alone(profiles_folder()):
-        profile = _beginning(path, wishes, meter, device, date())
+        profile = _beginning(path, request, meter, device, date())
         store(path, encode_profile(profile))  # a place that cannot be written is known before an hour is spent
         taking = _Taking(profile, path, shares, tell, now)
-        bench = GpuBench(OneDevice(meter, device.uuid), wishes.terms, now, time.sleep, every_s, taking.beat)
+        bench = GpuBench(OneDevice(meter, device.uuid), request.terms, now, time.sleep, every_s, taking.beat)
         for share in shares:
-            taking.point(share, partial(bench.measure, share, _starter(wishes, device, share)))
+            taking.point(share, partial(bench.measure, share, _starter(request, device, share)))
             if taking.unknown and (gone := meter.available()) is not None:
                 raise MeterLost(f"meter {meter.name} does not work any more: {gone}. What was measured is in {path}")
         return taking.finish(date())
 
 
-def _starter(wishes: GpuWishes, device: DeviceReading, share: int) -> Callable[[], GpuLoad] | None:
+def _starter(request: GpuProfileRequest, device: DeviceReading, share: int) -> Callable[[], GpuLoad] | None:
     if share == 0:
         return None
-    words = words_of(wishes.load, wishes.by, device, share)
-    return lambda: GpuLoad(words, device, speaks=wishes.load == BUILT_IN)
+    words = words_of(request.load, request.by, device, share)
+    return lambda: GpuLoad(words, device, speaks=request.load == BUILT_IN)
 
 
 class _Taking:
@@ -181,10 +181,12 @@ class _Taking:
         self._profile = profile
 
 
-def _beginning(path: Path, wishes: GpuWishes, meter: DeviceMeter, device: DeviceReading, date: str) -> GpuProfile:
+def _beginning(
+    path: Path, request: GpuProfileRequest, meter: DeviceMeter, device: DeviceReading, date: str
+) -> GpuProfile:
     """The profile to go on with: that in the file, or a new one. InputError if the two do not belong together."""
-    by: By = wishes.by if wishes.load == BUILT_IN else "command"
-    terms = wishes.terms
+    by: By = request.by if request.load == BUILT_IN else "command"
+    terms = request.terms
     new = GpuProfile(
         wattloom_profile=VERSION,
         kind="gpu",
@@ -200,10 +202,10 @@ def _beginning(path: Path, wishes: GpuWishes, meter: DeviceMeter, device: Device
         ),
         meter=GpuMeterUsed(name=meter.name, provenance=meter.provenance, source=device.source, lag_s=device.lag_s),
         method=GpuMethod(
-            load=wishes.load, by=by, seconds=terms.seconds, settle_s=terms.settle_s, tolerance=terms.tolerance
+            load=request.load, by=by, seconds=terms.seconds, settle_s=terms.settle_s, tolerance=terms.tolerance
         ),
     )
-    if wishes.fresh or not path.exists():
+    if request.fresh or not path.exists():
         return new
     old = read_gpu_profile(path)
     for part in ("device", "meter", "method"):

@@ -1,6 +1,6 @@
-"""The way in: a profile of this machine's CPUs, from what a caller wishes.
+"""The way in: a profile of this machine's CPUs, from what a caller requests.
 
-Owns how wishes become a plan and where the file goes. Measuring is `profiler`'s and `bench`'s.
+Owns how a request becomes a plan and where the file goes. Measuring is `profiler`'s and `bench`'s.
 """
 
 import time
@@ -34,7 +34,7 @@ EVERY_S: Final = 0.25
 """From reading to reading of the meter."""
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class ProfileRequest(msgspec.Struct, frozen=True):
     """What a caller may choose."""
 
     levels: str = ""
@@ -79,15 +79,15 @@ def meter_for(name: str = "") -> Meter:
     return meter
 
 
-def check(wishes: Wishes, place: Place = HERE) -> None:
+def check(request: ProfileRequest, place: Place = HERE) -> None:
     """InputError if what is wished cannot be: said before anything is measured or warned of."""
-    tool_used(wishes.builtin)
-    _plan(wishes, this_identity(system=place.system), place)
-    refuse_missing_folder(wishes.output)
+    tool_used(request.builtin)
+    _plan(request, this_identity(system=place.system), place)
+    refuse_missing_folder(request.output)
 
 
 def profile_cpu(
-    wishes: Wishes,
+    request: ProfileRequest,
     meter: Meter,
     date: Callable[[], str],
     tell: Tell = lambda step: None,
@@ -95,15 +95,15 @@ def profile_cpu(
     now: Callable[[], float] = time.monotonic,
 ) -> CpuProfile:
     """Take the profile, or what is missing of it; the file is written after every level."""
-    tool = tool_used(wishes.builtin)
-    refuse_missing_folder(wishes.output)
+    tool = tool_used(request.builtin)
+    refuse_missing_folder(request.output)
     with alone(place.profiles) as lock:
         left_behind(place.profiles, system=place.system)
         machine = this_identity(system=place.system)
-        plan = _plan(wishes, machine, place)
-        path = own_path(place, machine) if wishes.output is None else wishes.output
+        plan = _plan(request, machine, place)
+        path = own_path(place, machine) if request.output is None else request.output
         known = beginning(
-            path, _name(machine), date(), machine, _used(meter), _method(tool, wishes.terms), wishes.fresh
+            path, _name(machine), date(), machine, _used(meter), _method(tool, request.terms), request.fresh
         )
         if _complete(known, plan):
             return known
@@ -111,9 +111,9 @@ def profile_cpu(
         recorder = PowerRecorder(meter, Thermometer(place.classes), now, time.sleep, place.every_s)
         bench = Bench(
             recorder,
-            wishes.terms,
+            request.terms,
             machine.threads,
-            builtin=wishes.builtin,
+            builtin=request.builtin,
             proc=place.proc,
             system=place.system,
             beat=lambda: holder[0].beat(),
@@ -125,14 +125,14 @@ def profile_cpu(
         return profiler.run(date)
 
 
-def _plan(wishes: Wishes, machine: MachineIdentity, place: Place) -> Plan:
+def _plan(request: ProfileRequest, machine: MachineIdentity, place: Place) -> Plan:
     order = loading_order(allowed_cpus() or range(machine.threads), place.system)
     return Plan(
-        stressors(wishes.stressors, wishes.builtin),
-        levels_of(wishes.levels, machine.cores, machine.threads),
+        stressors(request.stressors, request.builtin),
+        levels_of(request.levels, machine.cores, machine.threads),
         order[: machine.threads],
-        _settings(wishes.frequencies, place.system),
-        wishes.terms,
+        _settings(request.frequencies, place.system),
+        request.terms,
     )
 
 
@@ -170,4 +170,4 @@ def _complete(profile: CpuProfile, plan: Plan) -> bool:
     return bool(profile.finished) and wanted <= known and rest <= idle
 
 
-__all__ = ["Place", "Step", "Wishes", "check", "meter_for", "own_path", "profile_cpu"]
+__all__ = ["Place", "ProfileRequest", "Step", "check", "meter_for", "own_path", "profile_cpu"]

@@ -202,19 +202,19 @@ def run(
     fails. `options` are those of `wattloom.function`. What a call raised is in `error`, not raised here.
     """
     from wattloom.local.running import (
-        Wishes,
+        RunRequest,
         run_command,
         run_function,
     )  # the executor: only for those who run something
 
     if repeat < 1:
         raise InputError("repeat", f"must be at least 1, not {repeat}")
-    wishes = Wishes(options, policy, None if journal is None else str(journal), meter)
+    request = RunRequest(options, policy, None if journal is None else str(journal), meter)
     if isinstance(what, str):
-        return run_function(what, list(args), kwargs or {}, repeat, wishes)
+        return run_function(what, list(args), kwargs or {}, repeat, request)
     if args or kwargs:
         raise InputError("args", "a command has its arguments among its words")
-    return run_command(list(what), repeat, wishes)
+    return run_command(list(what), repeat, request)
 
 
 def replay(

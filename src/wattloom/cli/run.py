@@ -104,11 +104,11 @@ def run(
       wattloom run app:resize --args '["cat.png", 800]'
       wattloom run app:resize --kwargs '{"width": 800}' --repeat 10
     """
-    from wattloom.local.running import Wishes, run_command, run_function
+    from wattloom.local.running import RunRequest, run_command, run_function
 
     command: list[str] | None = ctx.meta.get(COMMAND)
     _check_words(function, command, args, kwargs)
-    wishes = Wishes(
+    request = RunRequest(
         {name: value for name, value in options.items() if value is not None},
         policy,
         None if journal is None else str(journal),
@@ -117,11 +117,11 @@ def run(
         recovered=None if quiet else _say_recovered,
     )
     if command is not None:
-        ran = _run_command(ctx, lambda: run_command(command, repeat, wishes))
+        ran = _run_command(ctx, lambda: run_command(command, repeat, request))
         _report_command(ran, quiet, as_json)
     else:
         assert function is not None
-        ran = run_function(function, _list(args), _object(kwargs), repeat, wishes)
+        ran = run_function(function, _list(args), _object(kwargs), repeat, request)
         _report_function(ran, quiet, as_json)
     ctx.exit(ran.exit_code)
 

@@ -107,7 +107,7 @@ def _call_json(call: RanCall) -> dict[str, Any]:
     }
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class RunRequest(msgspec.Struct, frozen=True):
     """How it is to be run. None: as everywhere."""
 
     options: dict[str, Any] = {}
@@ -121,27 +121,27 @@ class Wishes(msgspec.Struct, frozen=True):
     """Called with the calls of an earlier run that are taken up again, if there are some."""
 
 
-def run_function(name: str, args: list[Any], kwargs: dict[str, Any], repeat: int, wishes: Wishes) -> Ran:
+def run_function(name: str, args: list[Any], kwargs: dict[str, Any], repeat: int, request: RunRequest) -> Ran:
     """Call `module:function`, one call after the other. A decorated function keeps its own options where none is given.
     Raises InputError if there is no such function."""
     found = NamedFunction(name, os.getcwd())
-    remote = function(found).options(**found.declared() | wishes.options)
-    first = (name.partition(":")[0], wishes.quiet_stdout)
-    with _executor(wishes, initializer=prepare_worker, initargs=first) as executor:
+    remote = function(found).options(**found.declared() | request.options)
+    first = (name.partition(":")[0], request.quiet_stdout)
+    with _executor(request, initializer=prepare_worker, initargs=first) as executor:
         ready = remote.options(executor=executor)
         futures = list(_one_after_the_other(lambda: ready.remote(*args, **kwargs), repeat))
     return _ran(name, executor, futures)
 
 
-def run_command(words: list[str], repeat: int, wishes: Wishes) -> Ran:
+def run_command(words: list[str], repeat: int, request: RunRequest) -> Ran:
     """Run a command with this process's standard streams, so often or until it fails. Signals that would end this
     process are passed on to it. Raises CommandNotFound."""
     _check_command(words)
-    timeout: float | None = wishes.options.get("timeout")
+    timeout: float | None = request.options.get("timeout")
     # The command is told to end when its time is over, and keeps its output; if it does not, its worker is killed.
-    own = wishes.options | ({} if timeout is None else {"timeout": timeout + 2 * GRACE_S})
+    own = request.options | ({} if timeout is None else {"timeout": timeout + 2 * GRACE_S})
     remote = function(**own)(Command(words))
-    with _executor(wishes) as executor, _passed_on(executor) as stdio:
+    with _executor(request) as executor, _passed_on(executor) as stdio:
         ready = remote.options(executor=executor)
         calls = _one_after_the_other(lambda: ready.remote(words, os.getcwd(), stdio.name, timeout), repeat)
         futures = list(calls)
@@ -149,12 +149,12 @@ def run_command(words: list[str], repeat: int, wishes: Wishes) -> Ran:
 
 
 @contextmanager
-def _executor(wishes: Wishes, **more: Any) -> Iterator[Executor]:
+def _executor(request: RunRequest, **more: Any) -> Iterator[Executor]:
     """What an earlier run left is waited for too, but not beyond a Ctrl-C."""
-    executor = Executor(journal=wishes.journal, policy=wishes.policy, meter=wishes.meter, **more)
+    executor = Executor(journal=request.journal, policy=request.policy, meter=request.meter, **more)
     try:
-        if executor.recovered and wishes.recovered is not None:
-            wishes.recovered(executor.recovered)
+        if executor.recovered and request.recovered is not None:
+            request.recovered(executor.recovered)
         yield executor
         executor.shutdown()
     except BaseException:

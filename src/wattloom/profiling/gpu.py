@@ -1,7 +1,7 @@
 """The way in: the profile of a GPU, share by share, from what a caller requests.
 
-Owns how a request becomes a plan, what is kept from an interrupted run, and that every point is on the disk before the next
-begins. One point is `gpu_bench`'s, the load `gpu_command`'s.
+Owns how a request becomes a plan, what is kept from an interrupted run, and that every point is on the disk before the
+next begins. One point is `gpu_bench`'s, the load `gpu_command`'s.
 """
 
 import re

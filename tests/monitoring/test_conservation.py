@@ -14,7 +14,7 @@ from wattloom.attribution.idle_policy import POLICIES, IdlePolicy
 from wattloom.monitoring.accountant import Accountant
 from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.cpu_weights import ByCpuTime
-from wattloom.monitoring.ledger import KEEP_S, MOST_ENDED
+from wattloom.monitoring.entity_counters import KEEP_S, MOST_ENDED
 from wattloom.monitoring.process import Process
 from wattloom.monitoring.snapshot import Entity, Parts, Snapshot
 from wattloom.monitoring.split import Who
@@ -64,7 +64,7 @@ class Life(RuleBasedStateMachine):
         self.accountant = Accountant(
             self.census, self.meter, profile, policy=policy, cpu_weights=cpu_weights, own_pid=OWN
         )
-        self.accountant._ledger._keep_s = 5.0
+        self.accountant._counters._keep_s = 5.0
         self.census.start(OWN)
         self.shown: Snapshot = self.accountant.sample(self.now)
         self.before: dict[str, float] = {}

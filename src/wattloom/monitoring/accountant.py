@@ -22,7 +22,7 @@ from wattloom.metering.readings import Begun, Closed, GivenUp, Readings
 from wattloom.monitoring.census import Count
 from wattloom.monitoring.cgroup_names import Place
 from wattloom.monitoring.cpu_weights import ByCpuTime, CpuWeights
-from wattloom.monitoring.ledger import Ledger
+from wattloom.monitoring.entity_counters import EntityCounters
 from wattloom.monitoring.process import Process
 from wattloom.monitoring.snapshot import DeviceUse, Parts, Snapshot, TaskUse
 from wattloom.monitoring.split import (
@@ -81,7 +81,7 @@ class Accountant:
         self._pricing: Final = Pricing(meter, profile)
         self._learned: Final = LEARNED if self._pricing.learns and not self._cpu_weights.counted else ""
         self._pending: Final[Looks[Who]] = Looks()
-        self._ledger: Final = Ledger()
+        self._counters: Final = EntityCounters()
         self._totals, self._last_parts = Parts(), Parts()
         self._readings: Final = Readings(meter)
         self._looked: float | None = None
@@ -94,8 +94,8 @@ class Accountant:
         count = self._census.sample()
         self._put_by(count, now)
         problem = self._nap(now, asleep_s) or self._read(now)
-        self._ledger.seen(self._census.living.values(), now)
-        self._ledger.fold(now)
+        self._counters.seen(self._census.living.values(), now)
+        self._counters.fold(now)
         return self._snapshot(count, now, problem)
 
     # -- who ran -----------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Accountant:
         self._pending.take_until(until)
         self._totals = replace(self._totals, unknown_s=self._totals.unknown_s + lost_s)
         self._last_parts = Parts(unknown_s=lost_s)
-        self._ledger.open_interval(0.0)
+        self._counters.open_interval(0.0)
         self._pricing.forget_last()
 
     def _close(self, closed: Closed) -> None:
@@ -170,14 +170,14 @@ class Accountant:
         active = active_joules(ran.used, price_of, prices.ordinary.active_j)
         own = sum(joules for who, joules in active.of.items() if self._is_own(who))
         idle, overhead = shared_joules(self._policy, prices.ordinary.idle_j, own, active, self._claims(active))
-        self._ledger.open_interval(closed.seconds)
+        self._counters.open_interval(closed.seconds)
         entities_j = shared_j = 0.0
         for who in {**active.of, **idle.parts, **overhead.parts}:
             if self._is_own(who):
                 continue
             cpu_s, joules, borne = ran.used.get(who, 0.0), active.of.get(who, 0.0), idle.of(who) + overhead.of(who)
             off = uncertainty(cpu_s, price_of.get(who, prices.ordinary))
-            self._ledger.charge(who, cpu_s, joules, borne, off, closed.reading.time)
+            self._counters.charge(who, cpu_s, joules, borne, off, closed.reading.time)
             entities_j += joules + borne
             shared_j += borne
         return Parts(closed.seconds, closed.joules, entities_j, idle.node_j, overhead.node_j, active.left_j, shared_j)
@@ -203,7 +203,7 @@ class Accountant:
     # -- the picture -------------------------------------------------------------------------------------------------
 
     def _snapshot(self, count: Count, now: float, problem: str) -> Snapshot:
-        entities = self._ledger.entities
+        entities = self._counters.entities
         return Snapshot(
             node=self._node,
             time=now,
@@ -222,7 +222,7 @@ class Accountant:
             pods=entities("pod", now),
             vms=entities("vm", now),
             units=entities("unit", now),
-            gone=dict(self._ledger.gone),
+            gone=dict(self._counters.gone),
             devices=self._devices(now) if self._devices is not None else (),
             tasks=self._tasks(now) if self._tasks is not None else (),
             living=count.living,

@@ -1,4 +1,4 @@
-"""Whose joules an interval's were: between the prices of CPU seconds and the ledger.
+"""Whose joules an interval's were: between the prices of CPU seconds and the counters of entities.
 
 Owns who is told apart (processes, those that came and went unseen, programs), that everybody who ran pays the price in
 whole grains, and what is borne by whom. Pure.

@@ -48,7 +48,7 @@ class _Counter:
         self.entity: Entity | None = None
 
 
-class Ledger:
+class EntityCounters:
     """All counters."""
 
     def __init__(self, keep_s: float = KEEP_S) -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from wattloom.energy.forecast import Unknown
     from wattloom.energy.measured import Energy
     from wattloom.errors import InputError, WattloomError
+    from wattloom.experiments.outcome import Outcome
+    from wattloom.experiments.running import experiment
     from wattloom.history.explanation import Explanation
     from wattloom.history.why import Why
     from wattloom.local.decorator import function
@@ -64,6 +66,8 @@ _HOME = {
     "function": "wattloom.local.decorator",
     "attribute": "wattloom.api",
     "compare": "wattloom.api",
+    "experiment": "wattloom.experiments.running",
+    "Outcome": "wattloom.experiments.outcome",
     "functions": "wattloom.api",
     "logs": "wattloom.api",
     "machine_curve": "wattloom.api",
@@ -95,7 +99,7 @@ _HOME = {
     "Why": "wattloom.history.why",
 }
 
-_LISTS = ("machines", "policies")
+_LISTS = ("experiments", "machines", "policies")
 """Packages that list what is in them when they are called."""
 
 __all__ = [
@@ -105,6 +109,7 @@ __all__ = [
     "Explanation",
     "InputError",
     "LeaseTerms",
+    "Outcome",
     "OutcomeUnknown",
     "Policy",
     "Proposal",
@@ -123,6 +128,8 @@ __all__ = [
     "__version__",
     "attribute",
     "compare",
+    "experiment",
+    "experiments",
     "function",
     "functions",
     "logs",

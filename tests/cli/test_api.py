@@ -9,6 +9,7 @@ import wattloom
 from wattloom import api
 from wattloom.cli.main import COMMANDS
 from wattloom.errors import InputError
+from wattloom.experiments import running
 from wattloom.policies.listing import separate
 from wattloom.policies.loading import load_policy
 from wattloom.simulation.comparison import reference_among
@@ -30,6 +31,7 @@ PUBLIC = {
     *("Scenario", "WattloomError", "__version__"),
     *("Energy", "Executor", "LeaseTerms", "TaskFuture", "Unknown", "VirtualNode", "function"),
     *("OutcomeUnknown", "TaskTimeout", "WorkerLost"),
+    *("Outcome", "experiment", "experiments"),
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
     *("machine_curve", "machine_match"),
     "attribute",
@@ -55,7 +57,7 @@ def test_every_command_that_computes_is_a_function_of_the_same_name() -> None:
     for command in set(COMMANDS) - NO_FUNCTIONS:
         name = PLURALS.get(command, command)
         assert callable(getattr(wattloom, name))
-        assert callable(getattr(api, name))
+        assert callable(getattr(running if command == "experiment" else api, name))
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

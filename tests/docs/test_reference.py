@@ -22,6 +22,7 @@ FUNCTIONS = (
     "attribute",
     "profile_cpu",
     "validate_attribution",
+    "experiment",
     *("simulate", "compare", "replay", "why", "policies", "scenarios", "machines"),
     *("run", "tasks", "functions", "logs", "prune", "meters", "measure", "measure_command"),
 )

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "demo": "Run some functions here, then compare the policies.",
     "simulate": "Run a scenario under one policy.",
     "compare": "Run several policies on the very same work.",
+    "experiment": "Run a published study's experiment, theirs beside ours.",
     "replay": "Say what a log cost, and what it would have cost under another policy.",
     "why": "Say why a task went where it went.",
     "policies": "List the policies and their options.",

@@ -23,8 +23,9 @@ BETWEEN_DRAWINGS_S: Final = 0.1
 class _Shown:
     """Draws when told how far the work is; no thread of its own."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, units: str) -> None:
         self._what = what
+        self._units = units
         self._began = monotonic()
         self._drawn = 0.0
         self._bar: Bar | None = None
@@ -45,7 +46,7 @@ class _Shown:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"))
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(self._units))
         times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
         bar = RichProgress(*columns, *times, console=Console(stderr=True), transient=True, auto_refresh=False)
         self._task = bar.add_task(literal(self._what))
@@ -59,12 +60,12 @@ class _Shown:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress | None]:
+def progress_bar(what: str, units: str = "tasks") -> Iterator[Progress | None]:
     """Something to tell how far the work is, or None where nobody looks."""
     if not sys.stderr.isatty():
         yield None
         return
-    shown = _Shown(what)
+    shown = _Shown(what, units)
     try:
         yield shown
     finally:

@@ -31,7 +31,7 @@ PUBLIC = {
     *("Scenario", "WattloomError", "__version__"),
     *("Energy", "Executor", "LeaseTerms", "TaskFuture", "Unknown", "VirtualNode", "function"),
     *("OutcomeUnknown", "TaskTimeout", "WorkerLost"),
-    *("Outcome", "experiment", "experiments"),
+    *("Outcome", "experiment", "experiments", "plan"),
     *("compare", "machines", "policies", "replay", "scenarios", "simulate", "why"),
     *("machine_curve", "machine_match"),
     "attribute",

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from wattloom.history.explanation import Explanation
     from wattloom.history.why import Why
     from wattloom.local.decorator import function
-    from wattloom.local.errors import OutcomeUnknown, TaskTimeout, WorkerLost
+    from wattloom.local.errors import OutcomeUnknown, RemoteError, TaskTimeout, WorkerLost
     from wattloom.local.executor import Executor
     from wattloom.local.future import TaskFuture
+    from wattloom.local.loading import load
     from wattloom.local.nodes import VirtualNode
     from wattloom.policies.protocol import Policy, Proposal, RankingPolicy, Refusal
     from wattloom.scheduling.lease_terms import LeaseTerms
@@ -58,12 +59,14 @@ _HOME = {
     "Executor": "wattloom.local.executor",
     "LeaseTerms": "wattloom.scheduling.lease_terms",
     "OutcomeUnknown": "wattloom.local.errors",
+    "RemoteError": "wattloom.local.errors",
     "TaskFuture": "wattloom.local.future",
     "TaskTimeout": "wattloom.local.errors",
     "Unknown": "wattloom.energy.forecast",
     "VirtualNode": "wattloom.local.nodes",
     "WorkerLost": "wattloom.local.errors",
     "function": "wattloom.local.decorator",
+    "load": "wattloom.local.loading",
     "attribute": "wattloom.api",
     "compare": "wattloom.api",
     "experiment": "wattloom.experiments.running",
@@ -115,6 +118,7 @@ __all__ = [
     "Proposal",
     "RankingPolicy",
     "Refusal",
+    "RemoteError",
     "Replay",
     "Result",
     "Scenario",
@@ -132,6 +136,7 @@ __all__ = [
     "experiments",
     "function",
     "functions",
+    "load",
     "logs",
     "machine_curve",
     "machine_match",

@@ -6,8 +6,8 @@ from wattloom.local import frames
 from wattloom.local.frames import EndFrame
 from wattloom.local.job import HostWorker, Job
 from wattloom.local.nodes import LocalNode
-from wattloom.local.packing import pack
 from wattloom.local.worker_host import WorkerListener
+from wattloom.runtimes.packing import pack
 
 
 class ScriptedHost:

@@ -23,11 +23,11 @@ from wattloom.local.frames import CallFrame, EndFrame, Hello
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import Job
 from wattloom.local.journaled_run import JournaledRun
-from wattloom.local.packing import LARGE, pack, pack_call, unpack
-from wattloom.local.python_runtime import PythonRuntime, decoded_value
 from wattloom.local.recovery import recovered
-from wattloom.local.runtime import BYTES, JSON, PICKLE, Outcome
 from wattloom.machines.this_machine import this_machine
+from wattloom.runtimes.packing import LARGE, pack, pack_call, unpack
+from wattloom.runtimes.protocol import BYTES, JSON, PICKLE, Outcome
+from wattloom.runtimes.python import PythonRuntime, decoded_value
 from wattloom.scheduling import events as ev
 from wattloom.testing.builders import machine
 from wattloom.testing.worker_host_conformance import Bench
@@ -158,8 +158,8 @@ OTHER = """
 import socket, sys
 from wattloom.journal.progress import Progress
 from wattloom.local import frames
-from wattloom.local.packing import Packed
-from wattloom.local.runtime import JSON, Outcome
+from wattloom.runtimes.packing import Packed
+from wattloom.runtimes.protocol import JSON, Outcome
 from wattloom.local.worker import Worker
 
 class Words:

@@ -172,15 +172,21 @@ class Worker:
         """Read its CPU time, and see whether the running call has ended. A process that is gone is not read again."""
         if not self.gone and (self.awake or self.ended or self.short or self.running is not None):
             own = process_seconds(self.folder)
-            if self.ended or self.age or (self.running is not None and self.most_s > LONG_S):
+            if self._may_have_children(own):
                 children = children_seconds(self.folder)
                 self.children_s = self.children_s if children is None else max(children, self.children_s)
             if own is not None:
                 self.used_s = max(own + self.children_s - self.seen_s, 0.0)
-                self.clock_s = own
+                self.clock_s = own + self.children_s
         running = self.running
         if running is not None and any(task == running[0] for task, _, _ in self.ended[self.ended_before :]):
             self.running = None
+
+    def _may_have_children(self, own: float | None) -> bool:
+        """Short calls have none, unless it has had some before, or they report more than it has used itself."""
+        if self.ended or self.age or self.children_s > 0.0 or (self.running is not None and self.most_s > LONG_S):
+            return True
+        return own is not None and self.short_s > own - self.seen_s
 
     def give_up_broken(self) -> list[str]:
         """The task whose call is over that ran through a time without readings: it is left out, with its pool."""

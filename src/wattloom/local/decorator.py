@@ -75,7 +75,12 @@ class RemoteFunction(Generic[P, R]):
 
     def options(self, *, executor: "Executor | None" = None, **changed: Any) -> "RemoteFunction[P, R]":
         """The same function with other needs and wishes."""
-        return RemoteFunction(self._function, _options(self._options, changed), executor or self._executor)
+        return RemoteFunction(self._function, options_with(self._options, changed), executor or self._executor)
+
+    @property
+    def executor(self) -> "Executor | None":
+        """Where it runs; None: the default one."""
+        return self._executor
 
     def _where(self) -> "Executor":
         return self._executor or default_executor()
@@ -119,13 +124,13 @@ def function(function: Any = None, /, *, executor: "Executor | None" = None, **w
     looks at them, and only where nodes sleep). `key`: such a call is made once, ever (mostly given
     with `options`). `arch`: the machines it runs on (`("x86_64",)`). `executor`: another than the default one.
     """
-    options = _options(Options(), wishes)
+    options = options_with(Options(), wishes)
     if function is not None:
         return RemoteFunction(function, options, executor)
     return lambda wrapped: RemoteFunction(wrapped, options, executor)
 
 
-def _options(before: Options, changed: dict[str, Any]) -> Options:
+def options_with(before: Options, changed: dict[str, Any]) -> Options:
     unknown = sorted(set(changed) - set(before.__struct_fields__))
     if unknown:
         raise InputError(unknown[0], f"is no option of a function; they are {', '.join(before.__struct_fields__)}")

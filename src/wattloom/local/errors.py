@@ -7,6 +7,12 @@ from concurrent.futures import BrokenExecutor
 from typing import Final
 
 from wattloom.errors import WattloomError, clean
+from wattloom.runtimes.raised import Raised, RemoteTraceback, with_its_traceback
+
+__all__ = [
+    "CannotSend", "ExecutorLost", "InitializerFailed", "OutcomeUnknown", "RemoteError", "RemoteTraceback", "TaskError",
+    "TaskRejected", "TaskTimeout", "WorkerLost", "in_words", "with_its_traceback",
+]  # fmt: skip
 
 LONGEST: Final = 500
 """Letters of a message that are kept."""
@@ -44,28 +50,31 @@ class CannotSend(TaskError, TypeError):
     """Something in the call cannot be sent to another process."""
 
 
+class RemoteError(TaskError):
+    """A function of another runtime than Python's has failed: what it threw there, in words."""
+
+    def __init__(self, task: str, told: Raised) -> None:
+        super().__init__(task, f"{told.type}: {told.message}" if told.message else told.type)
+        self.type: Final = told.type
+        """What was thrown, as its language calls it."""
+        self.said: Final = told.message
+        self.runtime: Final = told.runtime
+        self.exit_code: Final = told.exit_code
+        """Of a process that has ended instead of answering; else None."""
+        self.traceback: Final = told.traceback
+        self.__cause__ = RemoteTraceback(told.traceback or f"{self} ({told.runtime})")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        told = Raised(self.type, self.said, self.traceback, self.runtime, self.exit_code)
+        return RemoteError, (self.task, told)
+
+
 class InitializerFailed(BrokenExecutor, WattloomError):
     """The executor's `initializer` raised in a worker: nothing can be run."""
 
 
 class ExecutorLost(BrokenExecutor, WattloomError):
     """The dispatcher has stopped: its journal cannot be written, or it failed."""
-
-
-class RemoteTraceback(Exception):
-    """Where the exception was raised, in the worker."""
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.args[0]}"""'
-
-
-def with_its_traceback(problem: BaseException, text: str) -> BaseException:
-    """An exception from a worker, caused by where it was raised there. Raises TypeError: it is none, though it was one
-    before it was pickled."""
-    if not issubclass(type(problem), BaseException):
-        raise TypeError(f"it was pickled as something else, {type(problem).__qualname__}: see its __reduce__")
-    problem.__cause__ = RemoteTraceback(text)
-    return problem
 
 
 def in_words(problem: BaseException) -> str:

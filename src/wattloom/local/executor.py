@@ -24,14 +24,20 @@ from wattloom.history.log import VERSION, Header
 from wattloom.local import build, errors
 from wattloom.local.chunking import Many, chunks, one_by_one
 from wattloom.local.dispatcher import Dispatcher
-from wattloom.local.functions import Functions, Sent
+from wattloom.local.functions import Functions
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import Job
 from wattloom.local.journaled_run import JournaledRun
 from wattloom.local.nodes import VirtualNode
 from wattloom.local.open_calls import OpenCalls
 from wattloom.local.options import Options
-from wattloom.local.packing import (
+from wattloom.local.recovery import Recovered, recovered
+from wattloom.local.worker_pool import Upbringing, WorkerPool
+from wattloom.machines.this_machine import this_machine
+from wattloom.metering.protocol import Meter
+from wattloom.policies.protocol import Policy
+from wattloom.runtimes.function_file import FunctionFile
+from wattloom.runtimes.packing import (
     Packed,
     mark_of,
     named_arguments,
@@ -40,21 +46,19 @@ from wattloom.local.packing import (
     size_class,
     who_cannot_be_sent,
 )
-from wattloom.local.recovery import Recovered, recovered
-from wattloom.local.worker_pool import Upbringing, WorkerPool
-from wattloom.machines.this_machine import this_machine
-from wattloom.metering.protocol import Meter
-from wattloom.policies.protocol import Policy
+from wattloom.runtimes.plain import pack_plain
+from wattloom.runtimes.protocol import PICKLE
 from wattloom.scheduling.engine import Engine
 from wattloom.scheduling.lease_terms import LeaseTerms
 from wattloom.settings import (
     load_settings,
 )
-from wattloom.workload.function import Function
+from wattloom.workload.function import DEFAULT_VARIANT, Function
 
 LOG: Final = logging.getLogger("wattloom")
 PLAIN: Final = Options()
 LEASE: Final = LeaseTerms()
+DEFAULT: Final = (DEFAULT_VARIANT,)
 
 
 class Executor(BaseExecutor):
@@ -167,14 +171,16 @@ class Executor(BaseExecutor):
         future = TaskFuture(name, number)
         try:
             sent = self._functions.sent(fn)
-            packed = pack_call(args, kwargs)
+            packed, content = (
+                pack_plain(args, kwargs) if isinstance(fn, FunctionFile) else (pack_call(args, kwargs), PICKLE)
+            )
             spool = self._spooled(name, packed) if packed.buffers else ""
         except Exception as problem:
             future.set_running_or_notify_cancel()
             future.set_exception(_cannot_send(name, fn, args, kwargs, problem))
             return future
-        if sent.name not in self._defined:
-            self._define(options, sent)
+        if sent.name not in self._defined or isinstance(fn, FunctionFile):
+            self._define(options, sent.name, fn)
         job = Job(
             options.task(name, sent.name, self._defined[sent.name], size_class(args, packed)),
             future,
@@ -183,7 +189,7 @@ class Executor(BaseExecutor):
             packed.body,
             spool,
         )
-        job.timeout, job.key, job.cpu = options.timeout, options.key, options.cpu
+        job.timeout, job.key, job.cpu, job.content = options.timeout, options.key, options.cpu, content
         if options.key:
             job.mark = mark_of(args, kwargs)
         future._dispatcher = dispatcher
@@ -195,12 +201,15 @@ class Executor(BaseExecutor):
             future.set_exception(dispatcher.broken)
         return future
 
-    def _define(self, options: Options, sent: Sent) -> None:
+    def _define(self, options: Options, name: str, fn: Callable[..., Any]) -> None:
+        """If it is new, or has other builds than before."""
+        variants = fn.variants if isinstance(fn, FunctionFile) else DEFAULT
         with self._lock:
-            if sent.name not in self._defined:
-                function = Function(sent.name, options.requirements)
+            known = self._defined.get(name)
+            if known is None or (isinstance(fn, FunctionFile) and known.variants != variants):
+                function = Function(name, options.requirements, variants)
                 self._dispatcher.post(self._dispatcher.submissions.define, function)
-                self._defined[sent.name] = function
+                self._defined[name] = function
 
     def _spooled(self, name: str, packed: Packed) -> str:
         self._spool.write(f"args-{name}", packed.raw)
@@ -225,7 +234,7 @@ class Executor(BaseExecutor):
             raise ValueError("buffersize must be None or > 0")
         calls = zip(*iterables, strict=False)
         options, fn = _declared(fn)
-        if chunksize == 1:
+        if chunksize == 1 or isinstance(fn, FunctionFile):  # its calls are made one by one, wherever they are
             return self.map_with(options, fn, calls, timeout, buffersize)
         return one_by_one(self.map_with(options, Many(fn, chunksize), chunks(calls, chunksize), timeout, buffersize))
 
@@ -374,6 +383,8 @@ def _cannot_send(
 ) -> BaseException:
     if isinstance(problem, WattloomError):
         return problem
+    if isinstance(fn, FunctionFile):
+        return errors.CannotSend(task, f"{fn.name}: {problem}")
     found = errors.CannotSend(task, who_cannot_be_sent(named_arguments(fn, args, kwargs), problem))
     found.__cause__ = problem
     return found

@@ -9,12 +9,19 @@ from typing import Final
 
 import msgspec
 
+from wattloom.runtimes.protocol import LOST, RAISED, UNSENDABLE, VALUE
+
+__all__ = [
+    "CALLS", "ENDED", "FORGET", "FUNCTION", "HELLO", "LOST", "PURGE", "PURGED", "RAISED", "READY", "RETURNED", "STOP",
+    "UNSENDABLE", "VALUE", "CallFrame", "EndFrame", "Hello", "Inbox", "frame",
+]  # fmt: skip
+
 HEAD: Final = struct.Struct("<IB")
 
 HELLO: Final = 1
 """To the worker: how to begin."""
 FUNCTION: Final = 2
-"""To the worker: a pickled function, once, before it is called."""
+"""To the worker: a function (pickled, or which file it is in), once, before it is called."""
 CALLS: Final = 3
 """To the worker: calls to make, in this order."""
 PURGE: Final = 4
@@ -31,10 +38,7 @@ PURGED: Final = 8
 """From the worker: done; nothing it was told to forget will begin."""
 
 RETURNED: Final = 0
-VALUE: Final = 1
-RAISED: Final = 2
-UNSENDABLE: Final = 3
-"""How a call ended: it was not begun; with a value; with an exception; with something that cannot be sent back."""
+"""How a call ended: it was not begun; or as a runtime says (`runtimes.protocol`)."""
 
 
 class Hello(msgspec.Struct, array_like=True):
@@ -85,6 +89,8 @@ class EndFrame(msgspec.Struct, array_like=True, gc=False):
     """The worker's CPU clock when it ended."""
     content: str = ""
     """What kind of bytes the body is; empty: pickled."""
+    setup_s: float = 0.0
+    """Seconds before it, in which its function was made ready: only for the first call, and not in `seconds`."""
 
 
 def frame(kind: int, body: bytes) -> bytes:

@@ -17,6 +17,7 @@ import cloudpickle
 
 from wattloom.errors import clean
 from wattloom.local.chunking import Many
+from wattloom.runtimes.function_file import FunctionFile
 
 FROZEN: Final = (int, float, complex, str, bytes, bool, type(None), ModuleType, BuiltinFunctionType)
 DEEPEST: Final = 8
@@ -46,6 +47,8 @@ class Functions:
 
     def sent(self, function: Callable[..., Any]) -> Sent:
         """The function, ready to be sent. Raises whatever pickling raises."""
+        if isinstance(function, FunctionFile):
+            return Sent(function.name, function.blob, None)
         known = self._sent.get(function) if isinstance(function, FunctionType) else None
         if known is not None:
             bare = known.bare is not None and known.bare is function.__code__ and not function.__defaults__

@@ -106,6 +106,7 @@ class Instructions:
         job.error = None
         job.cpu_s = None
         job.attempt = place.attempt
+        job.variant = place.variant
         job.worker = None
         holder = self._jobs[place.behind] if place.behind else None
         job.share = job.number if holder is None else holder.share

@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any, Final
 
 from wattloom.local.future import TaskFuture
+from wattloom.runtimes.function_file import is_function_file
 from wattloom.scheduling.events import Past
 from wattloom.workload.task import Task
 
@@ -30,7 +31,8 @@ class Job:
 
     __slots__ = (
         "args", "attempt", "blob", "chunk", "content", "cpu", "cpu_s", "digest", "error", "function", "future", "key",
-        "mark", "number", "past", "sent_at", "share", "spool", "started", "task", "timeout", "value", "worker",
+        "mark", "number", "past", "sent_at", "share", "spool", "started", "task", "timeout", "value", "variant",
+        "worker",
     )  # fmt: skip
 
     def __init__(self, task: Task, future: TaskFuture, digest: str, blob: bytes, args: bytes, spool: str) -> None:
@@ -39,7 +41,7 @@ class Job:
         self.function: Final = task.function
         self.digest: Final = digest
         self.blob: bytes = blob
-        """The pickled function, until the journal has it."""
+        """The pickled function, or the file it is in; the journal has it too."""
         self.args: bytes = args
         self.content: str = ""
         """What kind of bytes these are (`runtime`); empty: pickled."""
@@ -60,6 +62,8 @@ class Job:
         """Of the present placement."""
         self.share: int = 0
         """The placement by which the share was taken that it runs on."""
+        self.variant: str = ""
+        """The build that the present placement decided on."""
         self.started: bool = False
         """Whether the engine was told that it runs."""
         self.worker: HostWorker | None = None
@@ -70,3 +74,8 @@ class Job:
         """The body of its result, to be unpacked when the journal knows of it."""
         self.error: BaseException | None = None
         """What its last attempt ended with."""
+
+    @property
+    def build(self) -> str:
+        """What tells its function, in the build that was decided on, from others."""
+        return f"{self.digest}/{self.variant}" if is_function_file(self.blob) else self.digest

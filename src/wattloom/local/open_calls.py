@@ -13,7 +13,7 @@ from wattloom.journal.spool import Spool
 from wattloom.local.frames import EndFrame
 from wattloom.local.future import tell_waiters
 from wattloom.local.job import Job
-from wattloom.local.python_runtime import decoded_value
+from wattloom.runtimes.python import decoded_value
 
 LOG: Final = logging.getLogger("wattloom")
 

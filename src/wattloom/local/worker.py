@@ -27,11 +27,12 @@ from wattloom.journal.progress import Progress
 from wattloom.journal.spool import Spool
 from wattloom.local import frames
 from wattloom.local.frames import CallFrame, EndFrame, Hello
-from wattloom.local.packing import Packed, unpack
 from wattloom.local.parent_death import die_with
-from wattloom.local.python_runtime import PythonRuntime
-from wattloom.local.runtime import Outcome, Runtime
+from wattloom.metering.proc import family_seconds
 from wattloom.program import set_inside
+from wattloom.runtimes.choosing import Runtimes
+from wattloom.runtimes.packing import Packed, unpack
+from wattloom.runtimes.protocol import Outcome, Runtime
 
 FLUSH_S: Final = 0.02
 """Results of short calls are sent together, but none waits longer."""
@@ -40,6 +41,7 @@ READ_AT_ONCE: Final = 1 << 18
 MOST_OUTPUT: Final = 64 * 1024
 """Bytes of a call's output that are kept: the last ones."""
 MOST_PIECES: Final = 256
+PROC: Final = Path("/proc")
 CHILDREN_FROM_S: Final = 0.002
 """A call shorter than this cannot have waited for a process of its own."""
 
@@ -50,7 +52,7 @@ def main() -> None:
     os.set_inheritable(channel, False)  # a process that a call leaves behind must not keep them open
     die_with(lifeline)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Worker(socket.socket(fileno=channel), PythonRuntime()).serve()
+    Worker(socket.socket(fileno=channel), Runtimes()).serve()
 
 
 class Output(io.TextIOBase):
@@ -113,6 +115,8 @@ class Worker:
         self._sent_at: float = 0.0
         self._stopping: bool = False
         self._slowdown: float = 1.0
+        self._setup_s: float = 0.0
+        """Of the present call: how long its function took to be ready."""
         self._left: float = inf
         """Calls that it may still make."""
         self._pid: Final = os.getpid()
@@ -207,6 +211,7 @@ class Worker:
         self._left -= 1
         if self._ended:
             self._unsent.set()
+        kept = self._kept_s() if call.content else {}
         began, cpu = perf_counter(), process_time()
         outcome = self._outcome(call)
         if os.getpid() != self._pid:
@@ -214,10 +219,16 @@ class Worker:
         clock_s = process_time()
         cpu_s = clock_s - cpu
         seconds = perf_counter() - began
-        if seconds >= CHILDREN_FROM_S:
+        if seconds >= CHILDREN_FROM_S or call.content:
             cpu_s += self._children_s()
+        if call.content:
+            used_s, kept_s = self._used_by_kept(kept)
+            cpu_s += used_s
+            clock_s += kept_s
+        clock_s += self._children
         if self._slowdown != 1.0:
             seconds = self._wait_as_if_slow(began, cpu_s)
+        setup_s, self._setup_s = self._setup_s, 0.0
         output = b""
         if self._printed:
             self._flush()
@@ -228,7 +239,10 @@ class Worker:
             spool, outcome = self._spooled(call.number, outcome)
         self._progress.end(call.number)
         body, content = outcome.packed.body, outcome.content
-        self._note(EndFrame(call.number, outcome.status, body, spool, seconds, cpu_s, output, clock_s, content))
+        alone_s = max(seconds - setup_s, 0.0)
+        self._note(
+            EndFrame(call.number, outcome.status, body, spool, alone_s, cpu_s, output, clock_s, content, setup_s)
+        )
 
     def _flush(self) -> None:
         """A call may have closed standard output or put something else in its place; nobody may be there to read it."""
@@ -246,7 +260,11 @@ class Worker:
         try:
             function = self._functions[call.function]
             if isinstance(function, bytes):
-                function = self._functions[call.function] = runtime.load(function)
+                began = perf_counter()
+                try:
+                    function = self._functions[call.function] = runtime.load(function)
+                finally:
+                    self._setup_s = perf_counter() - began
             buffers = self._spool.map(call.spool) if call.spool else []
         except BaseException as problem:
             return runtime.failed(problem, call.content)
@@ -268,6 +286,18 @@ class Worker:
         return children
 
     _children: float = 0.0
+
+    def _kept_s(self) -> dict[int, float]:
+        """CPU seconds so far of the processes that the runtime keeps, and of theirs."""
+        return {pid: family_seconds(PROC / str(pid)) or 0.0 for pid in self._runtime.processes()}
+
+    def _used_by_kept(self, before: dict[int, float]) -> tuple[float, float]:
+        """What they have used since, and their clocks now. One that has ended is among the children that were waited
+        for, with all it ever used: what it had used before is no part of the call."""
+        now = self._kept_s()
+        ended_s = sum(seconds for pid, seconds in before.items() if pid not in now)
+        used_s = sum(max(seconds - before.get(pid, 0.0), 0.0) for pid, seconds in now.items())
+        return used_s - ended_s, sum(now.values())
 
     def _wait_as_if_slow(self, began: float, cpu_s: float) -> float:
         """A virtual node of another speed: the call takes as long as its work would there."""

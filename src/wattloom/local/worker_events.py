@@ -15,10 +15,11 @@ from wattloom.local.instructions import Instructions
 from wattloom.local.job import HostWorker, Job
 from wattloom.local.journaled_run import JournaledRun
 from wattloom.local.open_calls import OpenCalls
-from wattloom.local.packing import pack_whole
-from wattloom.local.python_runtime import decoded_value
 from wattloom.local.run_clock import RunClock
-from wattloom.local.runtime import PICKLE
+from wattloom.runtimes.packing import pack_whole
+from wattloom.runtimes.protocol import PICKLE
+from wattloom.runtimes.python import decoded_value
+from wattloom.runtimes.raised import raised_from
 from wattloom.scheduling import events as ev
 
 LOG: Final = logging.getLogger("wattloom")
@@ -91,6 +92,8 @@ class WorkerEvents:
             self._journal.keep_output(job.task.id, end.output)
         if finished:
             self._succeeded(job, end, now)
+        elif end.status == frames.LOST:
+            self.lost(job, end.body.decode(errors="replace"))
         else:
             self._failed(job, end, now)
 
@@ -147,6 +150,4 @@ def _raised(task: str, found: Any, content: str) -> BaseException:
     """What the function raised: itself, if it is Python's, else what was said of it."""
     if content == PICKLE:
         return errors.with_its_traceback(*found)
-    problem = errors.TaskError(task, f"{found['type']}: {found['message']}")
-    problem.__cause__ = errors.RemoteTraceback(found["traceback"])
-    return problem
+    return errors.RemoteError(task, raised_from(found))

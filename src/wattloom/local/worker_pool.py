@@ -32,6 +32,7 @@ from wattloom.local.worker_process import (
     start_process,
 )
 from wattloom.program import name_of, working_folder
+from wattloom.runtimes.function_file import build_of
 from wattloom.settings import default_journal
 
 ENCODE: Final = msgspec.msgpack.Encoder().encode
@@ -93,7 +94,7 @@ class WorkerPool:
         self._workers: Final[dict[int, WorkerProcess]] = {}
         self._to_send: dict[int, WorkerProcess] = {}
         self._functions: Final[dict[str, int]] = {}
-        """Numbers of functions, by digest: short names for the socket."""
+        """Numbers of functions, by build: short names for the socket."""
         self._numbered: int = 0
         self._killed_for_memory: int = killed_for_memory()
         self._started: int = 0
@@ -217,13 +218,14 @@ class WorkerPool:
         out, forget = bytearray(), bytearray()
         calls: list[CallFrame] = []
         for job in jobs:
-            number = self._number_of(job.digest)
+            build = job.build
+            number = self._number_of(build)
             if number not in worker.known:
                 worker.known[number] = None
                 if len(worker.lately) >= MOST_FUNCTIONS:
                     worker.lately.clear()
-                worker.lately.add(job.digest)
-                out += frames.frame(frames.FUNCTION, ENCODE((number, job.blob)))
+                worker.lately.add(build)
+                out += frames.frame(frames.FUNCTION, ENCODE((number, build_of(job.blob, job.variant))))
             calls.append(CallFrame(job.number, number, job.args, job.spool, job.content))
             job.sent_at = now
         while len(worker.known) > MOST_FUNCTIONS:  # after these calls: one of them may be the oldest
@@ -237,13 +239,13 @@ class WorkerPool:
         out += frames.frame(frames.CALLS, ENCODE(calls))
         worker.write(out + forget, self._selector)
 
-    def _number_of(self, digest: str) -> int:
-        known = self._functions.get(digest)
+    def _number_of(self, build: str) -> int:
+        known = self._functions.get(build)
         if known is None:
             if len(self._functions) >= MOST_NUMBERED:
                 self._functions.clear()
             self._numbered += 1
-            known = self._functions[digest] = self._numbered
+            known = self._functions[build] = self._numbered
         return known
 
     # -- hearing -------------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class WorkerProcess(HostWorker):
         self.known: Final[dict[int, None]] = {}
         """Functions it has, the one that was sent last at the end."""
         self.lately: Final[set[str]] = set()
-        """Their digests, or some of them."""
+        """Their builds, or some of them."""
         self.outbox: list[Job] = []
         """Calls to be sent when the journal has them."""
         self.calls: int = 0
@@ -60,7 +60,7 @@ class WorkerProcess(HostWorker):
 
     def has(self, job: Job) -> bool:
         """Whether it was sent this call's function, lately."""
-        return job.digest in self.lately
+        return job.build in self.lately
 
     @property
     def is_free(self) -> bool:

@@ -23,8 +23,8 @@ from wattloom.local.frames import EndFrame
 from wattloom.local.functions import Functions
 from wattloom.local.future import TaskFuture
 from wattloom.local.job import HostWorker, Job
-from wattloom.local.packing import pack_call, unpack
 from wattloom.local.worker_host import WorkerHost
+from wattloom.runtimes.packing import pack_call, unpack
 from wattloom.workload.task import Task
 
 MakeHost = Callable[[Path], WorkerHost]

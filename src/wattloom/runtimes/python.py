@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from wattloom.local import frames
-from wattloom.local.errors import with_its_traceback
-from wattloom.local.packing import LARGE, Packed, pack, unpack
-from wattloom.local.runtime import BYTES, JSON, PICKLE, Outcome
+from wattloom.runtimes.packing import LARGE, Packed, pack, unpack
+from wattloom.runtimes.protocol import BYTES, JSON, PICKLE, RAISED, UNSENDABLE, VALUE, Outcome
+from wattloom.runtimes.raised import Raised, with_its_traceback
 
 
 class PythonRuntime:
@@ -31,7 +30,7 @@ class PythonRuntime:
         except BaseException as problem:
             return self.failed(problem, content)
         try:
-            return Outcome(frames.VALUE, pack(value) if content == PICKLE else _encoded(value, content), content)
+            return Outcome(VALUE, pack(value) if content == PICKLE else _encoded(value, content), content)
         except BaseException as problem:
             return _unsendable(f"the result ({type(value).__qualname__}) cannot be sent back: {problem}")
 
@@ -40,15 +39,17 @@ class PythonRuntime:
         text = _told(problem)
         kind = type(problem).__qualname__
         if content != PICKLE:
-            told = {"type": kind, "message": str(problem), "traceback": text}
-            return Outcome(frames.RAISED, Packed(msgspec.json.encode(told), []), JSON)
+            return Outcome(RAISED, Packed(msgspec.json.encode(Raised(kind, str(problem), text)), []), JSON)
         try:
             problem.__traceback__ = None
             packed = pack((problem, text))
             with_its_traceback(*unpack(packed.body, packed.raw))  # some can be pickled and not unpickled
-            return Outcome(frames.RAISED, packed)
+            return Outcome(RAISED, packed)
         except BaseException as wrong:
             return _unsendable(f"its exception ({kind}) cannot be sent back ({wrong}); this is what it said:\n{text}")
+
+    def processes(self) -> list[int]:
+        return []
 
 
 def _decoded(body: bytes, buffers: list[memoryview], content: str) -> tuple[list[Any], dict[str, Any]]:
@@ -75,7 +76,7 @@ def decoded_value(body: bytes, buffers: list[memoryview], content: str) -> Any:
 
 
 def _unsendable(text: str) -> Outcome:
-    return Outcome(frames.UNSENDABLE, Packed(text.encode(errors="replace"), []))
+    return Outcome(UNSENDABLE, Packed(text.encode(errors="replace"), []))
 
 
 def _told(problem: BaseException) -> str:

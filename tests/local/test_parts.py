@@ -53,7 +53,7 @@ class Parts:
         )
         self.worker_events = WorkerEvents(self.journaled, self.instructions, self.calls, self.keys, None, self.clock)
         self.submissions = Submissions(
-            self.journaled, self.instructions, self.calls, self.keys, self.clock, [profile.name]
+            self.journaled, self.instructions, self.calls, self.keys, self.clock, {profile.name: profile.arch}
         )
         self.host.begin(self.worker_events)
         self.instructions.tell(ev.MachineDefined(0.0, profile))

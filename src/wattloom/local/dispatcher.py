@@ -76,7 +76,7 @@ class Dispatcher:
         self._driver: Final = self._instructions.driver
         self._worker_events: Final = WorkerEvents(journaled, self._instructions, calls, keys, accounting, self._clock)
         self._readings: Final = MeterReadings(accounting, journaled, self._instructions, host, self._clock)
-        machines = sorted({node.profile.name for node in host.nodes})
+        machines = {node.profile.name: node.profile.arch for node in host.nodes}
         self.submissions: Final = Submissions(journaled, self._instructions, calls, keys, self._clock, machines)
         host.begin(self._worker_events)
         self._long_run: Final = min(LONG_RUN, journaled.journal.long_run)

@@ -107,14 +107,16 @@ class JournaledRun:
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
-    def definition(self, function: Function, machines: list[str], now: float) -> list[ev.AnyEvent]:
-        """A function that is called for the first time in this run, with what earlier runs have shown of it."""
+    def definition(self, function: Function, machines: dict[str, str], now: float) -> list[ev.AnyEvent]:
+        """A function that is called for the first time in this run, with what earlier runs have shown of it.
+        `machines`: their architectures. Where several builds could run, nobody knows whose figures they are."""
         found: list[ev.AnyEvent] = [ev.FunctionDefined(now, function)]
-        for machine in machines:
-            used = self._known(function.name, machine)
+        for machine, arch in sorted(machines.items()):
+            builds = [variant.name for variant in function.variants if not variant.arch or arch in variant.arch]
+            used = self._known(function.name, machine) if len(builds) == 1 else None
             if used is not None:
                 self._learned[function.name, machine] = used
-                found.append(ev.FunctionLearned(now, function.name, machine, used))
+                found.append(ev.FunctionLearned(now, function.name, machine, used, builds[0]))
         return found
 
     def _known(self, function: str, machine: str) -> Used | None:

@@ -87,9 +87,9 @@ def _build(key: str, spec: str, runtime: str, options: Mapping[str, Any]) -> Bui
     path, entry = split_spec(spec)
     named, _, arch = key.rpartition("=")
     arch = SAME_ARCH.get(arch, arch)
-    cls = runtime_class(runtime or runtime_of(path))
     if path.is_dir():
         raise InputError(spec, "is a folder")
+    cls = runtime_class(runtime or runtime_of(path))
     digest = named_digest(path)
     for_these = cls.check(path, entry)
     if arch and arch != ANY and for_these and arch not in for_these:

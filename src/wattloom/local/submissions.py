@@ -30,7 +30,7 @@ class Submissions:
         calls: OpenCalls,
         keys: Keys,
         clock: RunClock,
-        machines: list[str],
+        machines: dict[str, str],
     ) -> None:
         self._journaled: Final = journaled
         self._instructions: Final = instructions
@@ -39,7 +39,7 @@ class Submissions:
         self._keys: Final = keys
         self._clock: Final = clock
         self._machines: Final = machines
-        """Names of the profiles that functions may be known on."""
+        """Names of the profiles that functions may be known on, with their architectures."""
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 

@@ -60,3 +60,7 @@ class Runtimes:
 
     def processes(self) -> Sequence[int]:
         return [pid for runtime in self._others.values() for pid in runtime.processes()]
+
+    def close(self) -> None:
+        for runtime in self._others.values():
+            runtime.close()

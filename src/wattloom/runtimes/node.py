@@ -61,6 +61,10 @@ class NodeRuntime:
     def processes(self) -> list[int]:
         return [pid for warm in self._warm.values() for pid in warm.processes()]
 
+    def close(self) -> None:
+        for warm in self._warm.values():
+            warm.close()
+
 
 def _start(flags: tuple[str, ...]) -> Child:
     program = shutil.which("node")

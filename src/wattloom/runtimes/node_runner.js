@@ -47,6 +47,13 @@ function answer(kind, body) {
   }
 }
 
+// What was printed and did not fit into the pipe at once.
+async function flush() {
+  for (const stream of [process.stdout, process.stderr]) {
+    if (stream.writableLength > 0) await new Promise((resolve) => stream.write('', resolve))
+  }
+}
+
 // -- failures
 
 function told(problem) {
@@ -160,6 +167,7 @@ function bytesOf(value) {
 async function call(number, kind, body) {
   const args = kind === CALL_BYTES ? [body] : JSON.parse(body.toString())
   const value = await functions.get(number)(...args)
+  await flush()
   const bytes = bytesOf(value)
   if (bytes !== null) return answer(VALUE_BYTES, bytes)
   let text
@@ -182,6 +190,7 @@ async function main() {
       if (kind === LOAD) await load(number, body)
       else await call(number, kind, body)
     } catch (problem) {
+      await flush()
       answer(RAISED, told(problem))
     }
   }

@@ -54,3 +54,6 @@ class Runtime(Protocol):
 
     def processes(self) -> Sequence[int]:
         """Processes that it keeps from call to call: what CPU time they use in a call is the call's."""
+
+    def close(self) -> None:
+        """They end: no more calls will come."""

@@ -3,6 +3,7 @@
 Owns unpacking, the call itself, and how its value or exception is sent back.
 """
 
+import json
 import traceback
 from pickle import PickleBuffer
 from typing import Any
@@ -51,9 +52,12 @@ class PythonRuntime:
     def processes(self) -> list[int]:
         return []
 
+    def close(self) -> None:
+        """There are none."""
+
 
 def _decoded(body: bytes, buffers: list[memoryview], content: str) -> tuple[list[Any], dict[str, Any]]:
-    whole: bytes | memoryview = body or buffers[-1]
+    whole: bytes | memoryview = body or (buffers[-1] if buffers else b"")
     if content == BYTES:
         return [whole], {}
     if content != JSON:
@@ -63,8 +67,15 @@ def _decoded(body: bytes, buffers: list[memoryview], content: str) -> tuple[list
 
 
 def _encoded(value: Any, content: str) -> Packed:
-    body = bytes(memoryview(value)) if content == BYTES else msgspec.json.encode(value)
+    body = bytes(memoryview(value)) if content == BYTES else _json(value)
     return Packed(b"", [PickleBuffer(body)]) if len(body) >= LARGE else Packed(body, [])
+
+
+def _json(value: Any) -> bytes:
+    body = msgspec.json.encode(value)
+    if b"null" in body:  # so it writes a NaN
+        json.dumps(msgspec.to_builtins(value), allow_nan=False)
+    return body
 
 
 def decoded_value(body: bytes, buffers: list[memoryview], content: str) -> Any:

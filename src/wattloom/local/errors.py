@@ -25,7 +25,7 @@ class TaskError(WattloomError):
         super().__init__(message)
         self.task = task
 
-    def __reduce__(self) -> tuple[type["TaskError"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[object, ...]:
         """So that a call which waited for another can hand it to its caller."""
         return type(self), (self.task, str(self))
 

@@ -39,7 +39,7 @@ SAMPLES: Final = {
 }
 """What each function of a runtime's samples does. The last three only where functions have processes that are kept."""
 OPTIONAL: Final = frozenset({"nan", "count", "end", "die"})
-VALUES: Final = (
+VALUES: Final[tuple[Any, ...]] = (
     None,
     True,
     0,

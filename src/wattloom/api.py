@@ -28,8 +28,8 @@ from wattloom.metering.choosing import MeterInfo
 from wattloom.metering.protocol import Meter
 from wattloom.monitoring.measuring import Measurement
 from wattloom.monitoring.repeated import Repeated, measure_repeatedly
-from wattloom.policies.listing import PolicyInfo, builtin_policies, policies, separate
-from wattloom.policies.loading import both_ways, is_file, load_policy, load_recorded, with_sleep
+from wattloom.policies.listing import PolicyInfo, compared_policies, policies, separate
+from wattloom.policies.loading import as_recorded, both_ways, is_file, load_policy, load_recorded, with_sleep
 from wattloom.policies.protocol import Policy, sleeping
 from wattloom.prediction.loading import USUAL as USUAL_PREDICTOR
 from wattloom.prediction.loading import load_predictor, predictor_with_settings
@@ -163,7 +163,7 @@ def compare(
     trials = [_trial(scenario, loaded, 0, folder)]
     wanted = _wanted(policies)
     if policies is None and sleep is None and any(Machine(profile).can_sleep for profile in trials[0].machines):
-        wanted = both_ways(builtin_policies())
+        wanted = both_ways(compared_policies())
     found = [_policy(policy, sleep) for policy in wanted]
     specs = [spec for spec, _ in found]
     _check_comparison(specs, seeds, reference)
@@ -495,14 +495,14 @@ def _trial(given: str | Path | Scenario, loaded: Scenario, seed: int, folder: Pa
 
 def _wanted(given: str | Sequence[str | Policy] | None) -> Sequence[str | Policy]:
     if given is None:
-        return builtin_policies()
+        return compared_policies()
     return separate(given) if isinstance(given, str) else given
 
 
 def _policy(given: str | Policy, sleep: bool | None = None) -> tuple[str, Policy]:
     """How it is written, and the policy; with sleep or without, if that was said and is not written."""
     if isinstance(given, str):
-        spec = with_sleep(given, sleep)
+        spec = as_recorded(with_sleep(given, sleep))
         return spec, load_policy(spec)
     return with_sleep(given.name, sleep), given if sleep is None else sleeping(given, sleep)
 

@@ -10,7 +10,7 @@ from wattloom.history.log import Log
 from wattloom.kubernetes.options import usable_policy
 from wattloom.policies.fifo import Fifo
 from wattloom.policies.least_joules import LeastJoules
-from wattloom.policies.listing import builtin_policies
+from wattloom.policies.listing import builtin_policies, compared_policies
 from wattloom.policies.loading import both_ways, load_policy, with_sleep
 from wattloom.policies.protocol import sleeping
 from wattloom.scheduling.instructions import Sleep
@@ -89,7 +89,7 @@ def test_a_log_says_whether_nodes_slept_and_replays_to_it(tmp_path: Path) -> Non
 
 def test_a_comparison_shows_all_policies_both_ways_unless_told_otherwise() -> None:
     both = wattloom.compare("heats-bursts")
-    assert len(both.rows) == 2 * len(builtin_policies())
+    assert len(both.rows) == 2 * len(compared_policies())
     assert both.row("spread:sleep=true").energy.total < both.row("spread").energy.total
     assert "one seed" in both.sentence
     awake = wattloom.compare("heats-bursts", "spread,pack", 3, sleep=False)

@@ -13,7 +13,7 @@ from wattloom.cli.printing import say
 from wattloom.cluster.reasons import Reason
 from wattloom.energy.forecast import Unknown
 from wattloom.errors import InputError
-from wattloom.history.explanation import Candidate, Explanation
+from wattloom.history.explanation import Candidate, Explanation, PlanCited
 from wattloom.report.figures import figure, plural
 from wattloom.scheduling.instructions import Conclude, Place
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from wattloom.history.why import Told, Why
 
 MOST_SHOWN: Final = 15
+DIGITS: Final = 12
+"""Of a plan's digest that are shown; --json has all."""
 SENTENCES: Final = ("forecast", "verdict")
 """What of a candidate is no name and no figure."""
 
@@ -56,7 +58,15 @@ WORDS: Final = {
     Reason.POWER_UNKNOWN: "its power curve is unknown, so it ranks behind all known ones",
     Reason.RUNTIME_UNKNOWN: "the run time there is unknown, so it ranks behind all known ones",
     Reason.HELD: "kept free for a task that waits for a whole node",
+    Reason.NO_SUCH_BUILD: "has no build of this name that runs there",
     Reason.TOO_SLOW: "too slow for the task",
+    Reason.PLANNED_ELSEWHERE: "has room; the plan says another server",
+    Reason.NO_PLAN: "there is no plan",
+    Reason.NOT_IN_PLAN: "the plan does not have the function",
+    Reason.PLANNED_SERVER_GONE: "the server the plan names is not here",
+    Reason.PLANNED_SERVER_UNFIT: "the server the plan names cannot take it, even when empty",
+    Reason.PLANNED_SERVER_FULL: "the server the plan names has no room",
+    Reason.PLANNED_SHARE_IN_USE: "the cores that the plan gives its function are in use",
     Reason.DEARER: "fits, but costs more",
     Reason.LATER_TIER: "fits, but is of a later tier",
     Reason.MORE_WATTS: "the run time is unknown, so watts decide: draws more",
@@ -235,8 +245,24 @@ def _print(explanation: Explanation, most: int, since: str) -> None:
     left = len(explanation.candidates) - most
     if left > 0:
         out.print(f"and {plural(left, 'more class', 'more classes')} of candidates: --all shows them.\n", style="dim")
+    if explanation.plan is not None:
+        out.print(literal(_cited(explanation.plan, explanation.node)))
     for note in explanation.notes:
         out.print(literal(f"{note}."), style="dim")
+
+
+def _cited(plan: PlanCited, node: str | None) -> str:
+    """What the plan says of it, and why that was not done if it was not."""
+    if not plan.digest:
+        return "No plan holds: by least joules."
+    name = f"Plan {plan.digest[:DIGITS]}"
+    build = "" if plan.variant in ("", "default") else f" as {plan.variant}"
+    share = f"{plan.server}{build}, {plural(plan.cores, 'core')} for {figure(plan.rate)} requests/s"
+    says = f"{name} says {share} ({plan.in_use:g} in use)" if plan.server else f"{name} says nothing"
+    if plan.followed:
+        return f"{says}: followed."
+    instead = "it waits" if node is None else "instead, by least joules"
+    return f"{says}: {instead}, {in_words(plan.reason)}."
 
 
 def _table(rows: list[dict[str, str]], cost: str) -> "Table":

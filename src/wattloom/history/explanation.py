@@ -67,16 +67,39 @@ class Explanation(msgspec.Struct, frozen=True):
     """Unit of the costs; empty: they have none."""
     notes: list[str] = []
     """What the policy could not go by here, or only by an estimate."""
+    plan: "PlanCited | None" = None
+    """What the plan says of it, if the policy goes by one."""
+
+
+class PlanCited(msgspec.Struct, frozen=True):
+    """What a plan says of a task, and whether that was done."""
+
+    digest: str
+    """Of the plan; empty: there is none."""
+    server: str
+    """Where it has the function; empty: nowhere."""
+    variant: str
+    cores: int
+    """That are the function's own there."""
+    in_use: float
+    """Of them, before this decision."""
+    rate: float
+    """Requests per second it was planned for there."""
+    followed: bool
+    reason: Reason | None
+    """Why the plan was not followed, or why it waits; None: it was followed."""
 
 
 def explain(ask: Ask, view: View, policy: Policy, planned: Proposal | None = None) -> Explanation:
     """Ask the policy as the engine would, and lay open every class of candidates, best first. `planned`: it was asked
     for several tasks together, and that is its answer for this one."""
-    node, reason = _answer(ask, view, policy) if planned is None else (planned.node, Reason.TAKEN)
+    answer = (planned.node, Reason.TAKEN, planned.variant) if planned is not None else _answer(ask, view, policy)
+    node, reason, variant = answer
     found = _candidates(ask, view, policy)
     tiers = {site: _tier(ask.shape, site, view, policy) for site, _ in found}
     found.sort(key=lambda item: _order(item[1], tiers[item[0]]))
     task = ask.task
+    verdicts = _verdicts(ask.shape, found, tiers, node, view, policy, planned is not None)
     return Explanation(
         task.id,
         task.function,
@@ -85,10 +108,34 @@ def explain(ask: Ask, view: View, policy: Policy, planned: Proposal | None = Non
         policy.name,
         node,
         reason,
-        _verdicts(ask.shape, found, tiers, node, view, policy, planned is not None),
+        [_with_build(ask.shape, each, node, variant, view) for each in verdicts] if variant else verdicts,
         policy.measure,
         [*_notes(view, policy), *([TOGETHER] if planned is not None else ())],
+        _cited(ask, view, policy),
     )
+
+
+def _with_build(shape: Shape, candidate: Candidate, node: str | None, variant: str, view: View) -> Candidate:
+    """The place that was taken, with the build that the policy named."""
+    state = view.nodes().get(node or "")
+    if candidate.reason != Reason.TAKEN or state is None or state.site is None:
+        return candidate
+    estimate = view.with_variant(shape, state.site, variant)
+    if isinstance(estimate, Reason):
+        return candidate
+    watts = estimate.watts if estimate.knows_power else None
+    return msgspec.structs.replace(candidate, variant=variant, forecast=estimate.forecast, watts=watts)
+
+
+def _cited(ask: Ask, view: View, policy: Policy) -> PlanCited | None:
+    try:
+        cited = policy.cite(ask, view)
+    except Exception:  # as the engine: it is the policy's failure, not ours
+        return None
+    if cited is None:
+        return None
+    followed, share = cited.instead is None, (cited.cores, cited.in_use, cited.rate)
+    return PlanCited(cited.plan, cited.server, cited.variant, *share, followed, cited.instead)
 
 
 def _notes(view: View, policy: Policy) -> list[str]:
@@ -98,20 +145,20 @@ def _notes(view: View, policy: Policy) -> list[str]:
     return [*tdp_unkept_on(machines), *tdp_estimated_on(machines)]
 
 
-def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason]:
-    """What the engine would make of the policy's answer."""
+def _answer(ask: Ask, view: View, policy: Policy) -> tuple[str | None, Reason, str]:
+    """What the engine would make of the policy's answer: the node, why or why not, and the build if it named one."""
     try:
         answer = policy.propose(ask, view)
     except Exception:  # as the engine: it is the policy's failure, not ours
-        return None, Reason.POLICY_FAILED
+        return None, Reason.POLICY_FAILED, ""
     if isinstance(answer, Refusal):
-        return None, answer.reason
+        return None, answer.reason, ""
     state = view.nodes().get(answer.node)
     if state is None or state.site is None:
-        return None, Reason.BAD_PROPOSAL
-    estimate = view.estimate(ask.shape, state.site)
+        return None, Reason.BAD_PROPOSAL, ""
+    estimate = view.with_variant(ask.shape, state.site, answer.variant)
     reason = view.refusal(ask.shape, state) if isinstance(estimate, PlacementEstimate) else estimate
-    return (answer.node, Reason.TAKEN) if reason is None else (None, reason)
+    return (answer.node, Reason.TAKEN, answer.variant) if reason is None else (None, reason, "")
 
 
 def lacking(shape: Shape, site: Site, terms: Terms, *, empty: bool = False) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from wattloom.cluster.fit import tdp_doubts
 from wattloom.errors import InputError, WattloomError
 from wattloom.kubernetes.client.errors import ApiError, Forbidden
 from wattloom.machines.machine import Machine
-from wattloom.policies.loading import given_options, load_policy, with_options
+from wattloom.policies.loading import as_recorded, given_options, load_policy, with_options
 from wattloom.policies.protocol import Policy
 
 LOG: Final = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class NoCluster(WattloomError):
 def usable_spec(spec: str) -> str:
     """The policy as it is used here: a kubelet turns away what goes beyond a node's allocatable CPU (`OutOfcpu`), so
     one that overcommits unless told otherwise is told otherwise."""
-    policy = load_policy(spec)
+    policy, spec = load_policy(spec), as_recorded(spec)
     return with_options(spec, policy.in_full) if policy.terms.overcommits else spec
 
 

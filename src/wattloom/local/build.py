@@ -31,7 +31,7 @@ from wattloom.machines.profile import MachineProfile
 from wattloom.metering.choosing import choose_meter
 from wattloom.metering.patient_meter import WAIT_S, PatientMeter
 from wattloom.metering.protocol import Meter
-from wattloom.policies.loading import is_file, load_policy, with_options
+from wattloom.policies.loading import as_recorded, is_file, load_policy, with_options
 from wattloom.policies.protocol import Policy
 from wattloom.program import APART, this_program, working_folder
 from wattloom.setting_groups import Local
@@ -96,6 +96,7 @@ def policy_maker(given: str | Policy, max_workers: int) -> tuple[str, Callable[[
     does not get more of them because a policy sets aside less than calls ask for, unless that is asked for too."""
     if not isinstance(given, str):
         return given.name, lambda: given
+    given = as_recorded(given)
     policy = load_policy(given)  # what is wrong with it is said now
     spec = with_options(given, policy.in_full) if max_workers and policy.terms.overcommits else given
     if spec != given:

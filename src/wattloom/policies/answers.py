@@ -13,15 +13,16 @@ class Proposal:
 
     `evicts` names tasks on that node that are to make room. They must come later in the queue's order than the task and
     be such as can be run again; they are stopped, the node is kept free meanwhile, and the policy is asked again when
-    there is room.
+    there is room. `variant` names the build that is to run there; empty: the engine takes the best that fits.
     """
 
-    __slots__ = ("cost", "evicts", "node")
+    __slots__ = ("cost", "evicts", "node", "variant")
 
-    def __init__(self, node: str, cost: float, evicts: tuple[str, ...] = ()) -> None:
+    def __init__(self, node: str, cost: float, evicts: tuple[str, ...] = (), variant: str = "") -> None:
         self.node: Final = node
         self.cost: Final = cost
         self.evicts: Final = evicts
+        self.variant: Final = variant
 
 
 class Refusal:
@@ -32,6 +33,29 @@ class Refusal:
     def __init__(self, reason: Reason, until: float | None = None) -> None:
         self.reason: Final = reason
         self.until: Final = until
+
+
+class Citation:
+    """What a plan says of a task, and how far it was followed."""
+
+    __slots__ = ("cores", "in_use", "instead", "plan", "rate", "server", "variant")
+
+    def __init__(
+        self, plan: str, server: str, variant: str, cores: int, in_use: float, rate: float, instead: Reason | None
+    ) -> None:
+        self.plan: Final = plan
+        """Its digest; empty: there is none."""
+        self.server: Final = server
+        """Where the plan has the function; empty: nowhere."""
+        self.variant: Final = variant
+        self.cores: Final = cores
+        """That are the function's own there."""
+        self.in_use: Final = in_use
+        """Of them, when it was asked."""
+        self.rate: Final = rate
+        """Requests per second that the function was planned for there."""
+        self.instead: Final = instead
+        """Why the plan was not followed, or the task has to wait; None: it was followed."""
 
 
 class Migration:

@@ -40,7 +40,7 @@ class LeastJoules(Policy):
     name = "least-joules"
     summary = "least joules the whole cluster spends more because of the task; idle nodes sleep (our own)"
     measure = "J"
-    sleep_options = ("linger",)
+    sleep_options: ClassVar[tuple[str, ...]] = ("linger",)
     options: ClassVar[dict[str, str]] = {
         "stretch": "how much longer than on the fastest machine a task of energy weight 0.5 may take (default 1.6)",
         "sleep": "send idle nodes to sleep (true or false; default true)",

@@ -27,6 +27,12 @@ def builtin_policies() -> list[str]:
     return [name for name, cls in available().items() if cls.__module__.startswith("wattloom.")]
 
 
+def compared_policies() -> list[str]:
+    """Those of them that are compared where none is named: without a plan, one that goes by it is another."""
+    planless = {name for name, cls in available().items() if not cls.goes_by_plan}
+    return [name for name in builtin_policies() if name in planless]
+
+
 def separate(text: str) -> list[str]:
     """`fifo,marginal-energy:tdp=true,guarantee=0.8,pack` is three: a piece that is only `key=value` is an option."""
     specs: list[str] = []

@@ -11,6 +11,7 @@ from wattloom.plug_ins import PlugIns, is_file, split
 from wattloom.policies.protocol import Policy
 
 __all__ = [
+    "as_recorded",
     "available",
     "both_ways",
     "given_options",
@@ -31,6 +32,16 @@ POLICIES: Final = PlugIns(
     PolicyError,
     switches={"sleep": "sleeps"},
 )
+
+
+def as_recorded(spec: str) -> str:
+    """The same as a log names it: options that name what may change name it by a digest. Raises PolicyError."""
+    label, options = split(spec)
+    pairs = POLICIES.pairs(label, options)
+    if not pairs:
+        return spec
+    found = POLICIES.class_of(spec).recorded(pairs)
+    return spec if found == pairs else f"{label}:{','.join(f'{key}={value}' for key, value in found.items())}"
 
 
 def load_policy(spec: str) -> Policy:

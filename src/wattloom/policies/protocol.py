@@ -18,7 +18,7 @@ from wattloom.cluster.node_class import NodeClass
 from wattloom.cluster.reasons import Reason
 from wattloom.cluster.site import Site
 from wattloom.energy.forecast import Unknown
-from wattloom.policies.answers import Move, Proposal, Refusal
+from wattloom.policies.answers import Citation, Move, Proposal, Refusal
 from wattloom.policies.ask import Ask
 from wattloom.policies.view import Ranked, View
 from wattloom.prediction.placement_estimate import PlacementEstimate
@@ -52,6 +52,9 @@ class Policy(ABC):
     sleep_options: ClassVar[tuple[str, ...]] = ()
     """Options of its own that only make sense where nodes sleep."""
 
+    goes_by_plan: ClassVar[bool] = False
+    """Whether it is another policy without a plan: it is then not compared with others unless it is named."""
+
     reconsider_interval_s: float | None = None
     """How often it wants to be asked what it would change of what runs (`reconsider`); None: never."""
 
@@ -78,6 +81,20 @@ class Policy(ABC):
         """What it would change of running work (`view.running`) and of nodes. The engine checks each move, and makes it
         or not. Asked only of a policy that names `reconsider_interval_s`, while there are tasks."""
         return ()
+
+    @classmethod
+    def recorded(cls, options: dict[str, str]) -> dict[str, str]:
+        """Options as a log names them: what a file holds, which may change, by a digest that finds it again."""
+        return options
+
+    def plan_problem(self, digest: str) -> str:
+        """Why it cannot go by the plan of this digest, which is to hold from now on. Empty: it can, or needs none."""
+        return ""
+
+    def cite(self, ask: Ask, view: View) -> Citation | None:
+        """For explanations: what a plan says of the task, and why that was not done if it was not. None: it goes by no
+        plan."""
+        return None
 
     def linger(self, cls: NodeClass, view: View) -> float | None:
         """Seconds an idle node of this class stays awake before it is sent to sleep; None: the policy has no say, and

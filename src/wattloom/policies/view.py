@@ -113,6 +113,8 @@ class View:
         self._estimates: Final = estimates
         self.readings: Final = readings
         """What meters last said."""
+        self.shape_of: Callable[[str], Shape] | None = None
+        """The shape of a task that has a place: the engine knows."""
         self.more_preferences: Callable[[Ask], Iterable[Preference]] | None = None
         """What the engine knows beside what a task itself prefers."""
         self.graph_revision: int = 0
@@ -132,6 +134,30 @@ class View:
             if self._index.microwatts + estimate.added_microwatts > self.cap_microwatts:
                 return Reason.CLUSTER_WATTS
         return estimate
+
+    def with_variant(self, shape: Shape, site: Site, variant: str) -> PlacementEstimate | Reason:
+        """The same with the build of this name; empty: with the best."""
+        estimate = self.estimate(shape, site)
+        if not variant or isinstance(estimate, Reason) or estimate.variant.name == variant:
+            return estimate
+        wanted = self._estimates.with_variant(shape, variant, site)
+        if self.cap_microwatts is None or isinstance(wanted, Reason):
+            return wanted
+        beyond = self._index.microwatts + wanted.added_microwatts > self.cap_microwatts
+        return Reason.CLUSTER_WATTS if beyond else wanted
+
+    def in_use(self, node: NodeState, function: str) -> int:
+        """Millicores that calls of the function have on the node now."""
+        if self.shape_of is None:
+            return 0
+        shapes = [self.shape_of(task) for task in node.tasks]
+        return sum([shape.cpu for shape in shapes if shape.function.name == function])
+
+    def never(self, shape: Shape, node: NodeState) -> Reason | None:
+        """Why the node cannot take the shape even when empty, by its size, its labels or the rules as they stand."""
+        site = node.site
+        barred = None if site is None else self._estimates.never(shape, site)
+        return barred or self.refusal(shape, node)
 
     def room(self, shape: Shape, site: Site) -> PlacementEstimate | Reason:
         """The same without the cluster's power cap: what depends on shape and site alone."""

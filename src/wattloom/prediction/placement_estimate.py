@@ -178,6 +178,16 @@ class PlacementEstimates:
             return refusal
         return best
 
+    def with_variant(self, shape: Shape, name: str, site: Site) -> PlacementEstimate | Reason:
+        """The estimate with the build of this name, or why that does not fit there now."""
+        best = self.at(shape, site)
+        if isinstance(best, Reason) or best.variant.name == name:
+            return best
+        for variant in self._usable_variants(shape, site.cls):
+            if variant.name == name:
+                return fit.now(shape, variant, site, self.terms) or self.of_variant(shape, variant, site)
+        return Reason.NO_SUCH_BUILD
+
     def of_variant(self, shape: Shape, variant: Variant, site: Site) -> PlacementEstimate:
         """The estimate with one build, whether or not there is room."""
         machine = site.machine

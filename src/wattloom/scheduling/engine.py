@@ -26,7 +26,7 @@ from wattloom.scheduling.ledger import REMEMBERED_ENDS, Ledger
 from wattloom.scheduling.moves import Moves
 from wattloom.scheduling.node_events import NodeEvents
 from wattloom.scheduling.placement import Placement
-from wattloom.scheduling.policy_guard import require_sound
+from wattloom.scheduling.policy_guard import plan_problem_of, require_sound
 from wattloom.scheduling.queue import Lane, Queue
 from wattloom.scheduling.queueing_hints import QueueingHints
 from wattloom.scheduling.reconsideration import Reconsideration
@@ -80,7 +80,9 @@ class Engine:
         ends = TaskEnds(self._turn, self.ledger, self.reservations, self.graph, self.placement)
         parts = (self._turn, self.ledger, self.queue, self._hints, self.reservations, self.leases)
         readings = policy.reading_interval_s is not None
-        about_nodes = NodeEvents(*parts, self.placement, self.moves, ends, readings)
+        about_nodes = NodeEvents(
+            *parts, self.placement, self.moves, ends, readings, lambda plan: plan_problem_of(policy, plan)
+        )
         about_tasks = TaskEvents(*parts, self.graph, self.placement, self.moves, ends, readings)
         failed = FailedInstructions(
             self._turn, self.ledger, self.reservations, self.placement, self.moves, self.idle_sleep, ends

@@ -69,6 +69,7 @@ class Ledger:
         self.functions: dict[str, Function] = {}
         self.nodes: dict[str, Node] = {}
         self.tasks: dict[str, TaskRecord] = {}
+        self.view.shape_of = lambda task: self.tasks[task].shape
         self.ended: dict[str, Outcome] = {}
         self.most_ended: int = most_ended
         self.arrivals: int = 0
@@ -210,11 +211,11 @@ class Ledger:
 
     # -- commit and undo ---------------------------------------------------------------------------------------------
 
-    def check(self, record: TaskRecord, node: NodeState) -> PlacementEstimate | Reason:
-        """Whether the task may go to this node now."""
+    def check(self, record: TaskRecord, node: NodeState, variant: str = "") -> PlacementEstimate | Reason:
+        """Whether the task may go to this node now, with the build of this name if one is named."""
         site = node.site
         assert site is not None
-        estimate = self.view.estimate(record.shape, site)
+        estimate = self.view.with_variant(record.shape, site, variant)
         if self.rules.active and not isinstance(estimate, Reason):
             return self.view.refusal(record.shape, node) or estimate
         return estimate

@@ -4,6 +4,7 @@ Owns the handlers of these events. Each checks first and changes nothing if it r
 or run is the work of placement, moves and the ends of tasks.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from wattloom.bounds import LATEST_S, MOST_CLUSTER_WATTS, MOST_JOULES, MOST_SUM, MOST_WATTS
@@ -48,6 +49,7 @@ class NodeEvents:
         moves: Moves,
         ends: TaskEnds,
         readings: bool,
+        plan_problem: Callable[[str], str],
     ) -> None:
         self._turn: Final = turn
         self._ledger: Final = ledger
@@ -59,6 +61,8 @@ class NodeEvents:
         self._moves: Final = moves
         self._ends: Final = ends
         self._readings: Final = readings
+        self._plan_problem: Final = plan_problem
+        """Why the policy cannot go by a plan."""
 
     def machine_defined(self, event: ev.MachineDefined) -> None:
         refuse(event.machine.problem(), "machine")
@@ -255,7 +259,10 @@ class NodeEvents:
         self._hints.everything()
 
     def plan_changed(self, event: ev.PlanChanged) -> None:
-        self._ledger.view.plan = digest(event.digest)
+        said = digest(event.digest)
+        if said and (problem := self._plan_problem(said)):
+            raise EventRefused("digest", problem)
+        self._ledger.view.plan = said
         self._hints.everything()
 
     def model_changed(self, event: ev.ModelChanged) -> None:

@@ -169,7 +169,7 @@ class Placement:
 
     def _commit_planned(self, record: TaskRecord, proposal: Proposal) -> None:
         node = self._ledger.index.nodes.get(proposal.node)
-        estimate = self._ledger.check(record, node) if node is not None else Reason.BAD_PROPOSAL
+        estimate = self._ledger.check(record, node, proposal.variant) if node is not None else Reason.BAD_PROPOSAL
         if node is None or isinstance(estimate, Reason) or proposal.evicts:  # who is to make room is looked at alone
             return
         if self.watcher is not None:
@@ -210,7 +210,7 @@ class Placement:
         node = ledger.index.nodes.get(answer.node)
         estimate: PlacementEstimate | Reason = Reason.BAD_PROPOSAL
         if node is not None:
-            estimate = ledger.check(record, node)
+            estimate = ledger.check(record, node, answer.variant)
         if node is None or isinstance(estimate, Reason):
             assert isinstance(estimate, Reason)
             self.tell_waiting(record, estimate, None, f"the policy proposed {answer.node}")

@@ -91,6 +91,14 @@ def _require_a_move(said: object) -> None:
     raise TypeError(f"a policy that reconsiders names moves, not {said!r}")
 
 
+def plan_problem_of(policy: Policy, digest: str) -> str:
+    """Why the policy cannot go by a plan; empty: it can, or needs none."""
+    try:
+        return str(policy.plan_problem(digest))
+    except (Exception, SystemExit) as problem:
+        return f"the policy failed: {type(problem).__name__}: {_words(problem)}"
+
+
 def reconsider_interval(policy: Policy) -> float | None:
     """How often a policy reconsiders. One from outside may never have heard of it."""
     interval: float | None = getattr(policy, "reconsider_interval_s", None)
@@ -136,6 +144,9 @@ def _require_an_answer(answer: object) -> None:
         evicts: object = answer.evicts
         if evicts != () and not (isinstance(evicts, tuple) and all(isinstance(each, str) for each in evicts)):
             raise TypeError(f"a proposal names tasks to evict, not {evicts!r}")
+        variant: object = answer.variant
+        if not isinstance(variant, str):
+            raise TypeError(f"a proposal names a build, not {variant!r}")
     elif isinstance(answer, Refusal):
         reason: object = answer.reason
         until: object = answer.until

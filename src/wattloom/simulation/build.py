@@ -15,7 +15,9 @@ from wattloom.machines.catalogue import machines as catalogue
 from wattloom.machines.own_profile import read_profile
 from wattloom.machines.profile import MachineProfile
 from wattloom.machines.profile_curve import machine_profile
-from wattloom.scheduling.events import NodeJoined, NodeLost
+from wattloom.planning.plan_file import read_plan
+from wattloom.planning.plan_store import keep_plan
+from wattloom.scheduling.events import NodeJoined, NodeLost, PlanChanged
 from wattloom.simulation.arrivals import SHORTEST_S, arrivals_of
 from wattloom.simulation.scenario import FunctionEntry, NodeGroup, Scenario, VariantEntry
 from wattloom.simulation.trial import ColdStart, Happening, Trial
@@ -40,7 +42,7 @@ def trial_of(scenario: Scenario, seed: int, folder: Path = Path()) -> Trial:
         nodes=nodes,
         arrivals=arrivals_of(scenario, seed, folder),
         seconds=seconds,
-        happenings=_faults(scenario, nodes),
+        happenings=[*_plan(scenario, folder), *_faults(scenario, nodes)],
         cold_starts={
             name: ColdStart(entry.cold_start_s, entry.keep_alive_s)
             for name, entry in scenario.functions.items()
@@ -206,6 +208,16 @@ def _requirements(entry: FunctionEntry) -> Requirements:
         labels=tuple(sorted(entry.labels.items())),
         devices=tuple(sorted(entry.devices.items())),
     )
+
+
+def _plan(scenario: Scenario, folder: Path) -> list[Happening]:
+    """The plan that holds, kept where the policy finds it by its digest."""
+    if not scenario.plan:
+        return []
+    try:
+        return [PlanChanged(0.0, keep_plan(read_plan(folder / scenario.plan)))]
+    except InputError as problem:
+        raise ScenarioError("plan", str(problem)) from problem
 
 
 def _faults(scenario: Scenario, nodes: list[Node]) -> list[Happening]:

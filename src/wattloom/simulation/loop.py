@@ -162,6 +162,9 @@ class Simulation:
         for node in trial.nodes:
             self._join(node, 0.0)
         for number, happening in enumerate(trial.happenings):
+            if isinstance(happening, ev.PlanChanged) and happening.time == 0.0:
+                self.driver.tell(happening)  # before the first task
+                continue
             self.physics.at(happening.time, HAPPENS, "", number)
         if self.policy.reading_interval_s is not None:
             self.physics.at(self.policy.reading_interval_s, MEASURED, "", 0)

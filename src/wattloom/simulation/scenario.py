@@ -131,6 +131,8 @@ class Scenario(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Whether the scheduler is told the functions' usual run times, or has to learn them."""
     power_cap_w: Positive | None = None
     """Limit on the whole cluster's draw."""
+    plan: str = ""
+    """A plan's file (`wattloom plan make`), which holds from the beginning: the policy `planned` goes by it."""
     scheduler: SchedulerCost = SchedulerCost()
     machines: dict[str, MachineEntry] = {}
     nodes: Annotated[list[NodeGroup], msgspec.Meta(min_length=1)]

@@ -38,7 +38,9 @@ Make = Callable[[], Policy]
 Check = Callable[[Make], None]
 
 SEEDS: Final = range(6)
-BY_CHOICE: Final = (Reason.WAITING_IS_CHEAPER, Reason.WAITING_IS_SOONER)
+BY_CHOICE: Final = (
+    Reason.WAITING_IS_CHEAPER, Reason.WAITING_IS_SOONER, Reason.PLANNED_SHARE_IN_USE, Reason.PLANNED_SERVER_FULL,
+)  # fmt: skip
 """Why a policy may hold a task back although there is room."""
 PATIENCE_S: Final = 100_000.0
 """Longer than any policy may wait by its own choice on the kit's clusters."""

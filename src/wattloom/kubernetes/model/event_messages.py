@@ -44,10 +44,13 @@ PHRASES: Final = {
     Reason.POWER_UNKNOWN: "node(s) of unknown power, which a cap cannot be kept with",
     Reason.HELD: "node(s) kept free for a pod that has waited longer",
     Reason.TOO_SLOW: "node(s) too slow",
+    Reason.PLANNED_ELSEWHERE: "node(s) that the plan does not give the pod's function",
 }
 WAITS: Final = {
     Reason.WAITING_IS_CHEAPER: "waiting is cheaper than any node that is free now",
     Reason.WAITING_IS_SOONER: "a node that is not free yet would be done sooner",
+    Reason.PLANNED_SHARE_IN_USE: "the cores that the plan gives its function are in use",
+    Reason.PLANNED_SERVER_FULL: "the node that the plan names has no room",
     Reason.STARVED_AHEAD: "a pod that has waited longer goes first",
     Reason.POLICY_FAILED: "the policy failed",
     Reason.BAD_PROPOSAL: "the policy proposed a node that does not exist",

@@ -33,7 +33,7 @@ def test_any_policy_lets_idle_nodes_sleep_or_not(name: str) -> None:
 
     assert nodes_asleep(True) == ["a"]
     assert nodes_asleep(False) == []
-    assert nodes_asleep(None) == (["a"] if name == "least-joules" else [])
+    assert nodes_asleep(None) == (["a"] if name in ("least-joules", "planned") else [])
 
 
 def test_a_node_sleeps_once_idling_has_cost_a_wake_up() -> None:

@@ -94,8 +94,8 @@ def policies_markdown() -> str:
         GENERATED,
         "Written as `NAME`, `NAME:key=value,key=value` or, for one of your own, `FILE.py:Class`.",
         "Every policy has the option `sleep` (true or false): whether idle nodes go to sleep. Left out, only those of "
-        "`least-joules` and `planned` do. A node sleeps after as long as idling costs what a wake-up does, unless the policy says "
-        "otherwise. `--sleep` and `--no-sleep` of the commands write it for all policies that do not.",
+        "`least-joules` and `planned` do. A node sleeps after as long as idling costs what a wake-up does, unless the "
+        "policy says otherwise. `--sleep` and `--no-sleep` of the commands write it for all policies that do not.",
     ]
     for policy in policies():
         if policy.name in built_in:

@@ -3,6 +3,7 @@
 import csv
 import json
 from io import StringIO
+from pathlib import Path
 
 from tests.cli.conftest import Wattloom
 
@@ -10,7 +11,7 @@ from tests.cli.conftest import Wattloom
 def test_experiments_are_listed_with_their_options_and_needs(wattloom: Wattloom) -> None:
     found = json.loads(wattloom("experiment", "list", "--json").stdout)
     (isa,) = [each for each in found if each["name"] == "isa"]
-    assert isa["options"].keys() == {"threads"}
+    assert isa["options"].keys() == {"alike", "threads"}
     assert isa["cite"]
     assert "isa" in wattloom("experiment", "list").stdout
 
@@ -45,3 +46,9 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(wattloom: Wattloom) -> None
         assert refused.exit_code == 2
         assert said in refused.stderr
         assert "Traceback" not in refused.stderr
+
+
+def test_a_report_is_a_page_and_its_pictures(wattloom: Wattloom, tmp_path: Path) -> None:
+    ran = wattloom("experiment", "isa", "--seeds", "2", "--report", tmp_path / "out")
+    assert f"Report: {tmp_path / 'out' / 'index.html'}" in ran.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["energy.png", "index.html", "savings.png"]

@@ -10,7 +10,7 @@ from wattloom.experiments.protocol import Asked, Experiment
 from wattloom.experiments.running import EXPERIMENTS
 from wattloom.testing.experiment_conformance import CHECKS, Check, check_experiment, check_name
 
-SPECS = (*EXPERIMENTS.available(), "isa:threads=true")
+SPECS = (*EXPERIMENTS.available(), "isa:threads=true", "isa:alike=true")
 MAKERS = {spec: (lambda spec=spec: EXPERIMENTS.load(spec)) for spec in SPECS}
 
 

@@ -1,7 +1,5 @@
 """The ISA study's experiment: draws that keep the first fact, the study's workloads and policies, no cell made up."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 from tests.experiments.documented import PAGE, lines
@@ -9,11 +7,11 @@ from tests.experiments.documented import PAGE, lines
 import wattloom
 from wattloom.errors import InputError
 from wattloom.experiments.isa import SAVED
-from wattloom.experiments.isa_draws import ARM, CATEGORIES, FUNCTIONS, WORKLOADS, X86, Draw, cores, draws
-from wattloom.experiments.isa_runs import POLICIES, runs_of
+from wattloom.experiments.isa_draws import ARM, CATEGORIES, FUNCTIONS, WORKLOADS, X86, Draw, cores, draws, ground
+from wattloom.experiments.isa_runs import POLICIES, plan_of, runs_of
 from wattloom.experiments.outcome import HeldFact, HeldFigure, Outcome
 
-SOME = list(islice(draws(20), 20))
+SOME = list(draws(20, ground()))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ def test_in_every_draw_21_functions_are_better_on_arm_in_speed_or_energy_and_one
 
 
 def test_a_draw_depends_on_its_number_alone() -> None:
-    again = list(draws(20))[13]
+    again = list(draws(20, ground()))[13]
     assert np.array_equal(again.joules, SOME[13].joules)
     assert again.loads == SOME[13].loads
     assert not np.array_equal(again.joules, SOME[12].joules)
@@ -105,8 +103,8 @@ def test_energy_aware_beats_core_aware_where_the_study_found_it(quick: Outcome) 
 
 
 def test_threads_are_an_option_and_double_the_x86_servers_capacity() -> None:
-    assert next(draws(1, threads=True)).capacity == (96, 128)
-    assert next(draws(1)).capacity == (48, 128)
+    assert next(draws(1, ground(threads=True))).capacity == (96, 128)
+    assert next(draws(1, ground())).capacity == (48, 128)
     assert wattloom.experiment("isa:threads=true", seeds=2).experiment == "isa:threads=true"
 
 
@@ -124,3 +122,18 @@ def test_the_page_has_the_quick_table_as_it_is_printed(quick: Outcome) -> None:
     page = PAGE.read_text()
     assert "\n".join(lines(quick)) in page
     assert all(" ".join(line.split()) for line in quick.assumptions)
+
+
+@pytest.mark.parametrize("draw", SOME[:2], ids=lambda draw: str(draw.number))
+@pytest.mark.parametrize("policy", POLICIES)
+def test_plans_made_of_a_draw_are_the_experiments_runs(draw: Draw, policy: str) -> None:
+    """Two ways to the same: the fast one for many draws, and `wattloom plan make`."""
+    for workload in draw.loads:
+        run = runs_of(draw)[workload, policy]
+        plan = plan_of(draw, workload, policy)
+        assert run is not None
+        assert sum(run.cores) == plan.cores
+        assert plan.active_w is not None
+        if policy != "core-aware":  # of equally few cores there are several plans
+            assert plan.active_w == pytest.approx(run.active_w, rel=1e-6)
+        assert plan.idle_w == pytest.approx(sum(draw.idle_w))

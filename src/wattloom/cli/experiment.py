@@ -80,9 +80,17 @@ def list_(as_json: bool) -> None:
 @click.option(
     "--data", type=NamedPath(path_type=Path), metavar="DIR", help="A folder with the files that the experiment needs."
 )
+@click.option(
+    "--report",
+    type=NamedPath(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write DIR/index.html, one page that can be sent alone, and its pictures beside it.",
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print published figures and facts as CSV, and nothing else.")
 @as_json
-def run(name: str, seeds: int | None, quick: bool, data: Path | None, as_csv: bool, as_json: bool) -> None:
+def run(
+    name: str, seeds: int | None, quick: bool, data: Path | None, report: Path | None, as_csv: bool, as_json: bool
+) -> None:
     """Run an experiment, and print what was published beside ours, with error and verdict.
 
     A figure agrees within 5% (a percentage: 5 points); a fact, if it holds in nine of ten draws. Options of an
@@ -90,7 +98,7 @@ def run(name: str, seeds: int | None, quick: bool, data: Path | None, as_csv: bo
 
     \b
     Examples:
-      wattloom experiment run isa --quick
+      wattloom experiment run isa --quick --report out
       wattloom experiment run isa:threads=true --seeds 200 --csv
     """
     from wattloom.cli.printing import print_json, stdout_kept_for_json
@@ -99,14 +107,27 @@ def run(name: str, seeds: int | None, quick: bool, data: Path | None, as_csv: bo
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json are two forms of the same: name one")
+    if report is not None:
+        from wattloom.report import ready
+
+        ready(report)
     with progress_bar(f"experiment {name}", "draws") as progress, stdout_kept_for_json(as_json or as_csv):
         outcome = run_experiment(name, seeds, quick=quick, data=data, progress=progress)
+    page = None if report is None else _written(outcome, report, command_of(name, seeds, quick, data))
     if as_json:
-        print_json(outcome.to_json())
+        print_json(outcome.to_json() | ({} if page is None else {"report": str(page)}))
     elif as_csv:
         say(outcome.to_csv(), nl=False)
     else:
         print_outcome(outcome)
+        if page is not None:
+            say(f"Report: {page}")
+
+
+def _written(outcome: "Outcome", report: Path, command: str) -> Path:
+    from wattloom.report.experiments import write_experiment
+
+    return write_experiment(outcome, report, f"{command} --report {shlex.quote(str(report))}")
 
 
 def command_of(name: str, seeds: int | None, quick: bool, data: Path | None) -> str:

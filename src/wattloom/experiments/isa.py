@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 import msgspec
 
 from wattloom.energy.forecast import Provenance
-from wattloom.experiments.isa_draws import PRIORS, WORKLOADS, Draw, draws
-from wattloom.experiments.isa_runs import POLICIES, Run, Runs, runs_of
+from wattloom.experiments.isa_draws import PRIORS, WORKLOADS, Draw, draws, ground
+from wattloom.experiments.isa_runs import FULL, POLICIES, Run, Runs, runs_of
 from wattloom.experiments.outcome import Bars, HeldFact, HeldFigure, Outcome, Spread, Table, spread_of
 from wattloom.experiments.protocol import Asked, Experiment
 
@@ -25,7 +25,7 @@ RESULTS: Final = "WoSC 2024, slides 'Scheduling: results'"
 AFFINITY: Final = "WoSC 2024, slides 'Performance and energy (normalized to ARM results)'"
 RULES: Final = (
     f"Energies that differ by less than {EQUAL:.0%} of the whole are equal.",
-    "ARM is full where none of the functions on x86 would fit there as well.",
+    f"ARM is full where {FULL:.0%} of its cores are given out: functions come whole.",
     "Of plans with equally few cores core-aware has the one with the least energy: the study does not say which.",
     "Facts about energy are counted in draws in which all five policies reach every rate in all five workloads.",
     "Energy is that of one hour, which is the mean power; how long the study's runs were does not matter to any fact.",
@@ -59,14 +59,17 @@ class Isa(Experiment):
     )
     seeds = 1000
     quick_seeds = 50
-    options: ClassVar[dict[str, str]] = {"threads": "count the x86 server's 96 threads as cores, not its 48 cores"}
+    options: ClassVar[dict[str, str]] = {
+        "threads": "count the x86 server's 96 threads as cores, not its 48 cores",
+        "alike": "on a machine all functions draw alike, and differ in speed only, as in the simulator",
+    }
 
-    def __init__(self, threads: bool = False) -> None:
-        self._threads = threads
+    def __init__(self, threads: bool = False, alike: bool = False) -> None:
+        self._servers = ground(threads, alike)
 
     def run(self, asked: Asked) -> Outcome:
         found: list[DrawFacts] = []
-        for done, draw in enumerate(draws(asked.seeds, self._threads), start=1):
+        for done, draw in enumerate(draws(asked.seeds, self._servers), start=1):
             facts = facts_of(draw, runs_of(draw))
             found += [] if facts is None else [facts]
             asked.tell(done)

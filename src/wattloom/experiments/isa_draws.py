@@ -124,21 +124,22 @@ class Ground(msgspec.Struct, frozen=True):
     """Above idle, of one core (or thread) with all others busy."""
     x86_speed: float
     """Of a thread against a core of its own; 1 where cores are counted."""
+    differ: float = OWN_SPREAD
+    """How far watts of functions differ, of both machines together and of each."""
 
 
-def ground(threads: bool) -> Ground:
-    """The two servers, x86 counted in cores or in threads."""
+def ground(threads: bool = False, alike: bool = False) -> Ground:
+    """The two servers, x86 counted in cores or in threads; on each all functions draw alike, or not."""
     x86, arm = (Machine(machines()[name]) for name in MACHINES)
     capacity = (x86.profile.threads if threads else x86.profile.cores, arm.profile.cores)
     pairs = zip((x86, arm), capacity, strict=True)
     core_w = np.array([(machine.watts(count * MILLI) - machine.idle_w) / count for machine, count in pairs])
     speed = 1.0 / x86.profile.smt_slowdown if threads else 1.0
-    return Ground(capacity, (x86.idle_w, arm.idle_w), core_w, speed)
+    return Ground(capacity, (x86.idle_w, arm.idle_w), core_w, speed, 0.0 if alike else OWN_SPREAD)
 
 
-def draws(count: int, threads: bool = False) -> Iterator[Draw]:
+def draws(count: int, servers: Ground) -> Iterator[Draw]:
     """Draws 0, 1 and so on: each depends on its number alone."""
-    servers = ground(threads)
     return (draw_of(number, servers) for number in range(count))
 
 
@@ -176,8 +177,8 @@ def _speeds(servers: Ground, chance: np.random.RandomState) -> Real:
 def _watts(servers: Ground, chance: np.random.RandomState) -> Real:
     """Of a busy core above idle."""
     machine = SAME_MODEL * chance.standard_normal(len(MACHINES))
-    both = OWN_SPREAD * chance.standard_normal((len(FUNCTIONS), 1))
-    own = OWN_SPREAD * chance.standard_normal((len(FUNCTIONS), len(MACHINES)))
+    both = servers.differ * chance.standard_normal((len(FUNCTIONS), 1))
+    own = servers.differ * chance.standard_normal((len(FUNCTIONS), len(MACHINES)))
     watts: Real = servers.core_w * np.exp(machine + both + own)
     return watts
 

@@ -9,10 +9,15 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from wattloom.experiments.isa_draws import ARM, TURNS, WORKLOADS, X86, Draw, Real, cores
+from wattloom.experiments.isa_draws import ARM, FUNCTIONS, MACHINES, TURNS, WORKLOADS, X86, Draw, Real, cores
+from wattloom.planning.making import Wishes, make_plan
+from wattloom.planning.plan import Demand, Plan, Server
 from wattloom.planning.two_servers import Whole, least_on_two, one_by_one
+from wattloom.workload.function_profile import FunctionProfile, FunctionProfiles, exact
 
 POLICIES: Final = ("round-robin", "x86-first", "arm-first", "core-aware", "energy-aware")
+FULL: Final = 0.95
+"""Of its cores: functions come whole, so that a few are left over."""
 TIES: Final = 1e-6
 """Cores that a watt counts for core-aware: of plans with equally few cores it has the one with the least energy."""
 
@@ -29,7 +34,7 @@ class Run(msgspec.Struct, frozen=True):
     whole_w: float
     """With what both servers draw idle."""
     arm_is_full: bool
-    """No function on x86 would fit there as well."""
+    """All but a few of its cores are given out."""
 
 
 Runs = dict[tuple[str, str], Run | None]
@@ -52,8 +57,7 @@ def _run(draw: Draw, workload: str, policy: str) -> Run | None:
         return None
     given = [int(needed[servers == server, server].sum()) for server in (X86, ARM)]
     active = float(watts[np.arange(len(servers)), servers].sum())
-    left = draw.capacity[ARM] - given[ARM]
-    full = not bool((needed[servers == X86, ARM] <= left).any())
+    full = given[ARM] >= FULL * draw.capacity[ARM]
     return Run(servers, (given[X86], given[ARM]), active, active + sum(draw.idle_w), full)
 
 
@@ -63,3 +67,39 @@ def placed(policy: str, needed: Whole, watts: Real, capacity: tuple[int, int]) -
         servers = one_by_one(TURNS[policy], needed, capacity)
         return servers if (servers >= 0).all() else None
     return least_on_two(needed, watts if policy == "energy-aware" else needed + TIES * watts, capacity)
+
+
+# -- as a plan ---------------------------------------------------------------------------------------------------------
+
+ARCHS: Final = ("x86_64", "aarch64")
+NODES: Final = ("x86", "arm")
+
+
+def profiles_of(draw: Draw) -> FunctionProfiles:
+    """E and W of a draw, as they stand in a file."""
+    return FunctionProfiles(
+        tuple(
+            FunctionProfile(
+                function=name,
+                machine=machine,
+                per_core_s=exact(float(draw.per_core_s[number, server])),
+                joules=exact(float(draw.joules[number, server])),
+                quantity="wall",
+                source=f"drawn: draw {draw.number} of the experiment isa",
+            )
+            for number, name in enumerate(FUNCTIONS)
+            for server, machine in enumerate(MACHINES)
+        )
+    )
+
+
+def plan_of(draw: Draw, workload: str, policy: str) -> Plan:
+    """The same as `wattloom plan make` has it. InputError: a rate cannot be reached."""
+    demand = [
+        Demand(function=name, rate=float(rate)) for name, rate in zip(FUNCTIONS, draw.rates(workload), strict=True)
+    ]
+    servers = [
+        Server(name=name, machine=machine, arch=arch, cores=cores, idle_w=idle)
+        for name, machine, arch, cores, idle in zip(NODES, MACHINES, ARCHS, draw.capacity, draw.idle_w, strict=True)
+    ]
+    return make_plan(demand, servers, profiles_of(draw), Wishes(policy=policy))

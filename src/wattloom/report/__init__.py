@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wattloom.report.pictures import Picture
     from wattloom.simulation.comparison import Comparison
 
-__all__ = ["ready", "write"]
+__all__ = ["ready", "write", "write_files"]
 
 
 def ready(folder: Path) -> None:
@@ -47,11 +47,15 @@ def write(comparison: "Comparison", folder: str | Path, command: str = "", here:
 
         first = [picture_of(here)]
     pictures = [*first, *draw(comparison)]
-    text = page(comparison, pictures, command, here).encode()
+    return write_files(folder, page(comparison, pictures, command, here), pictures)
+
+
+def write_files(folder: Path, text: str, pictures: "list[Picture]") -> Path:
+    """A page and its pictures, into a folder that is ready for them."""
     try:
         for picture in pictures:
             _put(folder / f"{picture.name}.png", picture.light)
-        _put(folder / "index.html", text)
+        _put(folder / "index.html", text.encode())
     except OSError as problem:
         raise _not_written(folder, problem) from problem
     return folder / "index.html"

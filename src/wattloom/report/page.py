@@ -22,20 +22,25 @@ PARTS = ("active", "idle", "sleep", "wake", "scheduler")
 def page(comparison: Comparison, pictures: list[Picture], command: str, here: Here | None = None) -> str:
     """The whole document. With `here`, the first picture is that of real calls, and stands before everything else."""
     title = comparison.title or comparison.scenario
-    first = [] if here is None else [_figure(pictures[0], _here_table(here))]
+    first = [] if here is None else [shown_picture(pictures[0], _here_table(here))]
     modelled = "Every figure on this page" if here is None else "Every figure of the comparison"
     body = [
         *first,
         _header(comparison, title),
         _tiles(comparison),
-        *(_figure(picture) for picture in pictures[len(first) :]),
-        _section("All figures", _energy_table(comparison), _service_table(comparison), _undone(comparison)),
+        *(shown_picture(picture) for picture in pictures[len(first) :]),
+        section("All figures", _energy_table(comparison), _service_table(comparison), _undone(comparison)),
         *_published(comparison),
-        _section("Measured or modelled?", _provenance(comparison), _machines_table(comparison.machines)),
-        _section("What was assumed", *_assumptions(comparison)),
-        _section("How this page was made", *_making(comparison, command)),
+        section("Measured or modelled?", _provenance(comparison), _machines_table(comparison.machines)),
+        section("What was assumed", *_assumptions(comparison)),
+        section("How this page was made", *_making(comparison, command)),
         f"<footer>Wattloom {escape(wattloom.__version__)}. {modelled} is modelled.</footer>",
     ]
+    return document(title, body)
+
+
+def document(title: str, body: list[str]) -> str:
+    """The whole of a page around its sections."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -106,8 +111,9 @@ def _tile(number: int, name: str, value: str, more: str) -> str:
     )
 
 
-def _figure(picture: Picture, *more: str) -> str:
-    return _section(
+def shown_picture(picture: Picture, *more: str) -> str:
+    """A section with a picture, for light and for dark screens."""
+    return section(
         picture.title,
         "<figure>\n<picture>"
         f'<source media="screen and (prefers-color-scheme: dark)" srcset="{_data_uri(picture.dark)}">'
@@ -133,14 +139,15 @@ def _here_table(here: Here) -> str:
         for each in here.functions
     ]
     numbers = ["calls", "ms per call", "mJ per call", "from call to call", "watts"]
-    return _table(f"Means on {here.machine}; joules are {here.provenance}.", ["function"], numbers, rows)
+    return table(f"Means on {here.machine}; joules are {here.provenance}.", ["function"], numbers, rows)
 
 
 def _data_uri(png: bytes) -> str:
     return f"data:image/png;base64,{b64encode(png).decode()}"
 
 
-def _section(title: str, *blocks: str) -> str:
+def section(title: str, *blocks: str) -> str:
+    """A part of a page under its heading."""
     return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(block for block in blocks if block) + "\n</section>"
 
 
@@ -198,7 +205,7 @@ def _policies_table(
         opening = '<tr class="best">' if best else "<tr>"
         name = f'<th scope="row">{escape(row.policy)}{shown}</th>'
         rows.append(f"{opening}{name}{_numbers(cells(comparison, row))}</tr>")
-    return _table(caption, ["policy"], numbers, rows)
+    return table(caption, ["policy"], numbers, rows)
 
 
 def _numbers(cells: list[str]) -> str:
@@ -237,8 +244,8 @@ def _published(comparison: Comparison) -> list[str]:
     told = f"The model contradicts the scenario's source in {wrong} of {plural(len(held), 'figure')}. " if wrong else ""
     recorded = "Where not all policies ran that a figure needs, or fewer seeds, ours is the one recorded with it."
     rows = [f"<tr>{_published_cells(each)}</tr>" for each in held]
-    table = _table("Published and modelled.", ["figure", "published", "ours", "error", "verdict", "source"], [], rows)
-    return [_section("Held against its source", f'<p class="note">{told}{recorded}</p>', table)]
+    shown = table("Published and modelled.", ["figure", "published", "ours", "error", "verdict", "source"], [], rows)
+    return [section("Held against its source", f'<p class="note">{told}{recorded}</p>', shown)]
 
 
 def _published_cells(held: HeldAgainst) -> str:
@@ -248,7 +255,7 @@ def _published_cells(held: HeldAgainst) -> str:
 
 def _machines_table(machines: list[MachineUse]) -> str:
     rows = [_machine_row(use) for use in machines]
-    return _table(
+    return table(
         "Machines of the cluster and the sources of their curves.",
         ["machine", "architecture"],
         ["nodes", "cores / threads", "idle, W", "full, W", "sleep, W"],
@@ -272,12 +279,13 @@ def _machine_row(use: MachineUse) -> str:
 
 
 def _assumptions(comparison: Comparison) -> list[str]:
-    assumed = _list(comparison.assumptions) or "<p>The scenario states no assumptions.</p>"
-    sources = _list(comparison.sources)
+    assumed = bullets(comparison.assumptions) or "<p>The scenario states no assumptions.</p>"
+    sources = bullets(comparison.sources)
     return [assumed, f"<h3>Sources of the scenario</h3>\n{sources}" if sources else ""]
 
 
-def _list(items: list[str]) -> str:
+def bullets(items: list[str]) -> str:
+    """A list; nothing where there is nothing to list."""
     return "<ul>\n" + "\n".join(f"<li>{escape(item)}</li>" for item in items) + "\n</ul>" if items else ""
 
 
@@ -290,14 +298,14 @@ def _making(comparison: Comparison, command: str) -> list[str]:
         f"<p>Wattloom {escape(wattloom.__version__)}; {'seed' if len(comparison.seeds) == 1 else 'seeds'} {seeds}.</p>"
     )
     runs = [_run_row(row, number) for row in comparison.by_energy for number in range(len(row.runs))]
-    table = _table(
+    shown = table(
         "A digest is a fingerprint of all placements in their order: equal digests, equal decisions.",
         ["policy"],
         ["seed", "energy, Wh", "makespan, s", "energy x delay, MJ·s", "peak, W", "decisions"],
         runs,
         ["digest"],
     )
-    return [made, version, f"<details open>\n<summary>Every run and its digest</summary>\n{table}\n</details>"]
+    return [made, version, f"<details open>\n<summary>Every run and its digest</summary>\n{shown}\n</details>"]
 
 
 def _run_row(row: Row, number: int) -> str:
@@ -308,7 +316,8 @@ def _run_row(row: Row, number: int) -> str:
     return f'<tr><th scope="row">{escape(row.policy)}</th>{_numbers(cells)}<td><code>{run.digest}</code></td></tr>'
 
 
-def _table(caption: str, names: list[str], numbers: list[str], rows: list[str], more: list[str] | None = None) -> str:
+def table(caption: str, names: list[str], numbers: list[str], rows: list[str], more: list[str] | None = None) -> str:
+    """A table of ready rows; the columns of `numbers` stand to the right."""
     heads = [f'<th scope="col">{escape(name)}</th>' for name in names]
     heads += [f'<th scope="col" class="n">{escape(name)}</th>' for name in numbers]
     heads += [f'<th scope="col">{escape(name)}</th>' for name in more or []]

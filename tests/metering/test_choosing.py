@@ -12,7 +12,7 @@ from wattloom.errors import InputError
 from wattloom.machines.profile import MachineProfile
 from wattloom.metering import choosing
 from wattloom.metering.choosing import choose_meter, meters
-from wattloom.metering.probe import problems
+from wattloom.metering.probing import problems
 from wattloom.metering.protocol import Meter, Quantity
 from wattloom.settings import SettingsError
 

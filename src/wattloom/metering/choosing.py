@@ -23,8 +23,7 @@ from wattloom.errors import InputError
 from wattloom.machines.profile import MachineProfile
 from wattloom.metering import estimate
 from wattloom.metering.configured import NOT_SET_UP, settings_here, withheld
-from wattloom.metering.probe import problem, problems
-from wattloom.metering.probing import is_set_up, may_be_chosen
+from wattloom.metering.probing import is_set_up, may_be_chosen, problem, problems
 from wattloom.metering.protocol import Meter, Quantity, only_named, period_s
 from wattloom.metering.setup_hints import split
 from wattloom.setting_groups import settings_type

@@ -1,13 +1,14 @@
 """Asking over HTTP, for meters: one answer, soon, of a bearable size, from the host that was named.
 
-Owns connections, credentials and what is said when it fails. Knows nothing of joules. Follows no redirect to another
-host, takes no proxy, and puts neither passwords nor queries into messages.
+Owns connections, credentials, whose certificates are trusted, and what is said when it fails. Knows nothing of joules.
+Follows no redirect to another host, takes no proxy, and puts neither passwords nor queries into messages.
 """
 
 import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from time import monotonic
 from typing import Any, Final
@@ -16,7 +17,6 @@ from urllib.parse import unquote, urlencode, urljoin, urlsplit
 import msgspec
 
 from wattloom.files import UNREADABLE
-from wattloom.metering.certificates import certificates, trusting
 from wattloom.metering.deadline import answers_until
 from wattloom.metering.source import SourceProblem
 
@@ -248,3 +248,26 @@ def _refusal(status: int) -> str:
 def _looks(body: bytes) -> str:
     start = body[:200].lstrip().lower()
     return ", but a web page" if start.startswith((b"<!doctype", b"<html")) else ""
+
+
+def trusting(certificate: str) -> ssl.SSLContext:
+    """Empty: what the system trusts; `any`: everybody; else what stands in that file."""
+    context = ssl.create_default_context(cafile=certificate if certificate not in ("", "any") else None)
+    if certificate == "any":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif certificate:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
+def certificates(path: str) -> list[bytes]:
+    """Those in a file, in their binary form."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        blocks = file.read().split("-----BEGIN CERTIFICATE-----")[1:]
+    found: list[bytes] = []
+    for block in blocks:
+        with suppress(ValueError):
+            text = block.partition("-----END CERTIFICATE-----")[0]
+            found.append(ssl.PEM_cert_to_DER_cert(f"-----BEGIN CERTIFICATE-----{text}-----END CERTIFICATE-----"))
+    return found

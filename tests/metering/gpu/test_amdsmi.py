@@ -8,8 +8,7 @@ from tests.metering.gpu.silicon import AMD_NOT_SUPPORTED, AMD_UNIT_UJ, VARIABLE,
 
 from wattloom.energy.forecast import Unknown
 from wattloom.machines.profile import MachineProfile
-from wattloom.metering.amdsmi import for_machine
-from wattloom.metering.amdsmi_words import misfit
+from wattloom.metering.amdsmi import for_machine, misfit
 from wattloom.metering.device_meter import DriverMeter
 from wattloom.metering.protocol import Sample
 from wattloom.units import GIB

@@ -18,7 +18,7 @@ from wattloom.attribution.gpu_beside import DevicesBeside
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.history.log import Log
-from wattloom.local import devices_here
+from wattloom.local import build
 from wattloom.local.future import TaskFuture
 from wattloom.local.metered_accounting import MeteredAccounting
 from wattloom.machines.this_machine import this_machine
@@ -92,7 +92,7 @@ class Card:
 def card(nvidia: Silicon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "nvidiactl").touch()
-    monkeypatch.setattr(devices_here, "DEV", tmp_path / "dev")
+    monkeypatch.setattr(build, "DEV", tmp_path / "dev")
     made = Card(nvidia)
     yield made
     made.stop()
@@ -186,11 +186,11 @@ def test_a_gpu_that_is_lost_leaves_its_calls_without_a_figure_and_the_next_ones_
 
 def test_a_meter_at_the_plug_has_the_gpu_in_it_and_nothing_is_added(card: Card, tmp_path: Path) -> None:
     here = this_machine()
-    assert devices_here.devices_beside(Steady(), here) is None
-    assert isinstance(devices_here.devices_beside(Packages(), here), DevicesBeside)
+    assert build.devices_beside(Steady(), here) is None
+    assert isinstance(build.devices_beside(Packages(), here), DevicesBeside)
     by_cpu_time = Scripted()
     by_cpu_time.provenance = "estimated"
-    assert isinstance(devices_here.devices_beside(by_cpu_time, here), DevicesBeside), "an estimate sees no GPU"
+    assert isinstance(build.devices_beside(by_cpu_time, here), DevicesBeside), "an estimate sees no GPU"
 
 
 def test_two_workers_on_one_gpu_share_it(card: Card, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_machine_without_devices_loads_nothing_for_them(tmp_path: Path) -> Non
         "    print([m for m in sys.modules if m.startswith((*ours, 'wattloom.attribution.gpu'))])\n"
     )
     (tmp_path / "program.py").write_text(program)
-    if any((devices_here.DEV / node).exists() for node in devices_here.NODES):
+    if any((build.DEV / node).exists() for node in build.NODES):
         pytest.skip("This machine has an accelerator, so what others load for it is NOT TESTED: run it elsewhere")
     done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -12,8 +12,8 @@ from tests.metering.network.server import eventually
 
 from wattloom.energy.forecast import Provenance, Unknown
 from wattloom.metering.count import Limits
-from wattloom.metering.pace import Pace
 from wattloom.metering.polled import Polled
+from wattloom.metering.poller import Pace
 from wattloom.metering.protocol import Quantity, Sample, period_s
 from wattloom.metering.source import Answer, Joules, SourceProblem, Watts
 

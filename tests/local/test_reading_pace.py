@@ -3,8 +3,8 @@ from pathlib import Path
 
 from tests.attribution.test_own_meter import Steady
 
+from wattloom.local.accounting import DEAREST_S, SLOWEST_S, USUAL_S, ReadingPace
 from wattloom.local.executor import Executor
-from wattloom.local.reading_pace import DEAREST_S, SLOWEST_S, USUAL_S, ReadingPace
 
 
 def read(took_s: float, period_s: float = 0.0, times: int = 10) -> ReadingPace:

@@ -1,6 +1,7 @@
 """How an executor begins: its arguments and settings become nodes, a policy, a journal, keys and accounting.
 
-Owns what each of them means and what is refused. What is done with the parts is the executor's and the dispatcher's.
+Owns what each of them means and what is refused, and whether devices are metered beside the processors. What is done
+with the parts is the executor's and the dispatcher's.
 """
 
 import logging
@@ -10,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from wattloom.attribution.account import Account
 from wattloom.cluster.fit import tdp_doubts
@@ -21,7 +22,6 @@ from wattloom.journal.journal import Journal, boot_id
 from wattloom.journal.keys import KeyStore, keys_path
 from wattloom.journal.retention import DAY_S, Retention
 from wattloom.local.accounting import Accounting
-from wattloom.local.devices_here import devices_beside
 from wattloom.local.idempotency import Keys
 from wattloom.local.metered_accounting import MeteredAccounting
 from wattloom.local.nodes import LocalNode, VirtualNode, virtual_nodes, whole_machine
@@ -43,6 +43,9 @@ from wattloom.settings import (
     of_the_same_launcher,
 )
 
+if TYPE_CHECKING:
+    from wattloom.attribution.gpu_beside import DevicesBeside
+
 LOG: Final = logging.getLogger("wattloom")
 MOST_LOOKED_AT: Final = 20
 """Journals of other commands that are asked for what was left in them."""
@@ -53,6 +56,9 @@ LEFT_BY_ANOTHER: Final = (
 )
 HANGS_S: Final = 0.1
 """So long calls wait for a meter's answer; what comes later is taken at the next reading, as of its own time."""
+DEV = Path("/dev")
+NODES: Final = ("nvidiactl", "kfd", "dxg", "accel")
+"""NVIDIA's driver, AMD's, either in a Windows' Linux, and accelerators of others."""
 
 
 def whole_number(name: str, given: object) -> int | None:
@@ -155,3 +161,22 @@ def new_accounting(meter: str | Meter, here: MachineProfile, nodes: list[LocalNo
         meter = choose_meter(here, "" if meter == "auto" else meter)
     patient = PatientMeter(meter, HANGS_S, first_s=WAIT_S)  # one that hangs is not to stop every call
     return MeteredAccounting(Account(patient, here), nodes[0].name, devices_beside(meter, here))
+
+
+def devices_beside(meter: Meter, profile: MachineProfile) -> "DevicesBeside | None":
+    """The devices whose joules are to be added to the meter's. None: there are none, or they are in it already."""
+    if sees_devices(meter) or not any((DEV / node).exists() for node in NODES):
+        return None
+    from wattloom.attribution.gpu_beside import DevicesBeside
+    from wattloom.metering.choosing import device_meters
+
+    found = device_meters(profile)
+    if not found:
+        LOG.info("there is a device that no meter can read, so its joules are no call's: see `wattloom meter list`")
+    return DevicesBeside(found) if found else None
+
+
+def sees_devices(meter: Meter) -> bool:
+    """Whether the devices' joules are in the meter's: at the plug they are, if it is measured. An estimate of the plug
+    is worked out from CPU time, which knows of no device."""
+    return meter.quantity == "device" or (meter.quantity == "wall" and meter.provenance == "measured")

@@ -15,16 +15,14 @@ from typing import Any, Final
 from wattloom.driving.snapshot import may_be_cut, snapshot
 from wattloom.journal.errors import JournalError
 from wattloom.local import errors
-from wattloom.local.accounting import Accounting
+from wattloom.local.accounting import USUAL_S, Accounting
 from wattloom.local.future import METERED_WITHIN_S, Reading, TaskFuture
 from wattloom.local.idempotency import Keys
 from wattloom.local.instructions import Instructions
-from wattloom.local.job import Job
+from wattloom.local.job import Job, past_of
 from wattloom.local.journaled_run import JournaledRun
 from wattloom.local.meter_readings import MeterReadings
 from wattloom.local.open_calls import OpenCalls
-from wattloom.local.past import past_of
-from wattloom.local.reading_pace import USUAL_S
 from wattloom.local.run_clock import RunClock
 from wattloom.local.submissions import Submissions
 from wattloom.local.worker_events import WorkerEvents

@@ -1,14 +1,19 @@
 """A call on its way through the dispatcher, and the worker that has it.
 
-Owns these two records. Everything else about a task is the engine's to know, about a worker its host's.
+Owns these two records, and what the next run of a journal has to know of a call beyond what the engine does. Everything
+else about a task is the engine's to know, about a worker its host's.
 """
 
 from collections import deque
 from typing import Any, Final
 
+import msgspec
+
+from wattloom.energy.measured import Energy
 from wattloom.local.future import TaskFuture
 from wattloom.runtimes.function_file import is_function_file
 from wattloom.scheduling.events import Past
+from wattloom.scheduling.state import TaskRecord
 from wattloom.workload.task import Task
 
 
@@ -79,3 +84,18 @@ class Job:
     def build(self) -> str:
         """What tells its function, in the build that was decided on, from others."""
         return f"{self.digest}/{self.variant}" if is_function_file(self.blob) else self.digest
+
+
+def past_of(record: TaskRecord, past: Past, job: Job) -> Past:
+    """With the joules of this life, and of those before."""
+    joules, spread, provenance = None, None, ""
+    if job.past is not None and job.past.joules is not None:
+        joules, spread, provenance = job.past.joules, job.past.spread_j or 0.0, job.past.provenance
+    known = job.future._known_energy()
+    if isinstance(known, Energy):
+        joules, spread = (joules or 0.0) + known.joules, (spread or 0.0) + known.spread
+        provenance = known.provenance
+    place, share = (job.number, job.share) if record.on_a_node else (0, 0)
+    return msgspec.structs.replace(
+        past, joules=joules, spread_j=spread, provenance=provenance, place=place, share=share
+    )

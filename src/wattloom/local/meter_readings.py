@@ -5,11 +5,10 @@ Owns the pace a policy wants beside the accounting's own. How joules are shared 
 
 from typing import Final
 
-from wattloom.local.accounting import Accounting
+from wattloom.local.accounting import USUAL_S, Accounting
 from wattloom.local.future import Reading
 from wattloom.local.instructions import Instructions
 from wattloom.local.journaled_run import JournaledRun
-from wattloom.local.reading_pace import USUAL_S
 from wattloom.local.run_clock import RunClock
 from wattloom.local.worker_host import WorkerHost
 from wattloom.scheduling import events as ev

@@ -15,11 +15,10 @@ from wattloom.attribution.usage import Usage
 from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.energy.used import Used
-from wattloom.local.accounting import COVERED, Told
+from wattloom.local.accounting import COVERED, ReadingPace, Told
 from wattloom.local.frames import EndFrame
 from wattloom.local.future import Reading, TaskFuture
 from wattloom.local.job import HostWorker, Job
-from wattloom.local.reading_pace import ReadingPace
 from wattloom.metering.patient_meter import PatientMeter
 from wattloom.metering.protocol import period_s
 from wattloom.scheduling import events as ev

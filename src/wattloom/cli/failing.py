@@ -1,8 +1,9 @@
-"""Errors in words: what is wrong, what to do about it, and the exit code.
+"""Errors in words: what is wrong, what to do about it, and the exit code; and warnings of the library, a line each.
 
 Owns the exit codes: 2 for what the user can put right, 1 for the rest, 130 after Ctrl-C, 70 for a defect of ours.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -107,3 +108,19 @@ def _say(problem: str, what_to_do: str) -> None:
     say(f"error: {problem}", err=True)
     if what_to_do:
         say(f"  try: {what_to_do}", err=True)
+
+
+class _Said(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"{record.levelname.lower()}: {self.format(record)}", err=True)
+
+
+@contextmanager
+def warnings_in_words() -> Iterator[None]:
+    """While a command runs, what the library warns of is said as the command's own words."""
+    library, said = logging.getLogger("wattloom"), _Said(logging.WARNING)
+    library.addHandler(said)
+    try:
+        yield
+    finally:
+        library.removeHandler(said)

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from wattloom.cli.machine_curve import curve
-from wattloom.cli.machine_match import match
+from wattloom.cli.machine_curve import curve, match
 from wattloom.cli.options import as_json
 from wattloom.report.figures import figure
 

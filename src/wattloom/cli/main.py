@@ -41,8 +41,8 @@ COMMANDS: Final = {
     "completion": "Print the script that completes commands in your shell.",
 }
 """Each command and its line in the help; `wattloom.cli.<name>` holds the command `<name>`."""
-HIDDEN: Final = ("meters",)
-"""Names that commands had before: they work on."""
+HIDDEN: Final = {"meters": "meter_list"}
+"""Names that commands had before, and their modules: they work on."""
 
 EXAMPLES: Final = """\b
 Examples:
@@ -64,7 +64,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS and cmd_name not in HIDDEN:
             return None
-        command = getattr(import_module(f"wattloom.cli.{cmd_name}"), cmd_name)
+        command = getattr(import_module(f"wattloom.cli.{HIDDEN.get(cmd_name, cmd_name)}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 
@@ -82,8 +82,7 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        from wattloom.cli.failing import failures_in_words
-        from wattloom.cli.warning import warnings_in_words
+        from wattloom.cli.failing import failures_in_words, warnings_in_words
 
         with failures_in_words(ctx), warnings_in_words():
             return super().invoke(ctx)

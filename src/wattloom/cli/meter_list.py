@@ -76,3 +76,7 @@ def _hint(number: int, each: "MeterInfo", width: int) -> str:
     marks = ["" if line.startswith(" ") else "- " for line in each.allow.splitlines()]
     how = [f"{indent}{mark}{line}" for mark, line in zip(marks, each.allow.splitlines(), strict=True)]
     return "\n".join([what, *how])
+
+
+meters = click.Command("meters", callback=list_.callback, params=list_.params, help=list_.help, hidden=True)
+"""What `wattloom meter list` was called before. Works on, and is not listed."""

@@ -1,12 +1,50 @@
-"""`wattloom top`: who draws power on this machine, live."""
+"""`wattloom top`: who draws power on this machine, live.
 
+Owns the terminal's mode while keys are read from it, and restores it whatever happens.
+"""
+
+import os
+import select
 import sys
-from typing import TYPE_CHECKING, Final
+import termios
+import tty
+from time import sleep
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from wattloom.cli.options import COUNT, Finite, as_json, meter_names
 from wattloom.cli.printing import say_json
+
+
+class Keyboard:
+    """Keys while in use. Where there is no terminal to type at, it only waits."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+
+    def __enter__(self) -> "Keyboard":
+        if sys.stdin.isatty():
+            self._before = termios.tcgetattr(sys.stdin)
+            tty.setcbreak(sys.stdin)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        if self._before is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._before)
+
+    def wait(self, seconds: float) -> str:
+        """The next key, or nothing if none comes in time. The end of the terminal is a `q`."""
+        seconds = max(seconds, 0.0)
+        if self._before is None:
+            sleep(seconds)
+            return ""
+        ready, _, _ = select.select([sys.stdin], [], [], seconds)
+        if not ready:
+            return ""
+        return os.read(sys.stdin.fileno(), 1).decode(errors="replace") or "q"
+
 
 if TYPE_CHECKING:
     from wattloom.cli.top_view import Sort
@@ -106,7 +144,6 @@ def _live(accountant: "Accountant", by: "Kind", sort: "Sort", limit: int | None,
     from rich.live import Live
     from rich.text import Text
 
-    from wattloom.cli.keyboard import Keyboard
     from wattloom.cli.printing import console
     from wattloom.cli.top_view import History, picture
     from wattloom.metering.count import seconds_asleep

@@ -19,7 +19,7 @@ from wattloom.kubernetes.options import LeaseLost
 from wattloom.kubernetes.state.informers import Informer
 
 SHORT: dict[str, Any] = {"lease_s": 3.0, "renew_s": 2.0, "retry_s": 0.2}
-OUTAGE = "wattloom.kubernetes.client.outage"
+OUTAGE = "wattloom.kubernetes.client.api"
 
 
 def lines(caplog: pytest.LogCaptureFixture, name: str = "wattloom", least: int = logging.INFO) -> list[str]:

@@ -1,6 +1,7 @@
 """From the chosen curves to joules: counted both ways, with spreads.
 
-Owns what comes out of this room, and the draws that make spreads (always the same ones: no chance).
+Owns what comes out of this room, how many watts could as well be idle, and the draws that make spreads (always the same
+ones: no chance).
 """
 
 from dataclasses import dataclass, replace
@@ -16,8 +17,8 @@ from wattloom.disaggregation.clocks import Clocks
 from wattloom.disaggregation.drift import Drift
 from wattloom.disaggregation.fitting import FIXED, Fit, Problem
 from wattloom.disaggregation.footprint import Counting, marginal, shares
-from wattloom.disaggregation.idle_doubt import watts_in_doubt
 from wattloom.disaggregation.noise import fresh
+from wattloom.disaggregation.quadratic import bounded
 from wattloom.disaggregation.readings import Readings, seen_steps
 from wattloom.disaggregation.response import Reading, Response
 
@@ -227,3 +228,27 @@ def _metered(calls: Calls, over: Activity, inside: NDArray[np.bool_]) -> Array:
     part = np.where(length > over.step, covered / np.maximum(length, over.step), inside[middle])
     summed = np.bincount(calls.function, weights=np.clip(part, 0.0, 1.0), minlength=functions)
     return np.asarray(summed, dtype=np.float64)
+
+
+TINY: Final = 1e-9
+"""Keeps the small system solvable where functions always run together."""
+
+
+def watts_in_doubt(seen: Array, noise_w: float, trust: float, most_w: float) -> tuple[Array, float]:
+    """Watts per call of each function that may be idle's, and watts of idle that may be functions'.
+
+    `seen`: calls under way in what each reading shows. `most_w`: no more than that can be either's. Tried are all
+    functions together (those that take turns are idle's twin only as a sum) and each alone."""
+    functions = seen.shape[1]
+    square, linear = seen.T @ seen, seen.sum(axis=0)
+    level = np.trace(square) / functions
+    if level <= 0.0:
+        return np.zeros(functions), 0.0
+    together = bounded(square + TINY * level * np.eye(functions), linear, np.zeros(functions))
+    alone = np.diag(np.divide(linear, np.diag(square), out=np.zeros(functions), where=np.diag(square) > TINY * level))
+    found, idle = np.zeros(functions), 0.0
+    for per_watt in (together, *alone):
+        left = float(((1.0 - seen @ per_watt) ** 2).sum()) * trust
+        watts = min(noise_w / max(left, 1e-18) ** 0.5, most_w)
+        found, idle = np.maximum(found, watts * per_watt), max(idle, watts)
+    return found, idle

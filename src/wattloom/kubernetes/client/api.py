@@ -1,12 +1,13 @@
 """The API server as typed calls: get, list in pages, watch, post, put, patch, delete.
 
-Owns what is asked again (throttled, credentials expired) and what is raised. Everything can be cancelled; after
-`close` nothing is left. Knows no particular kind of object.
+Owns what is asked again (throttled, credentials expired), what is raised, and what is said of an outage. Everything can
+be cancelled; after `close` nothing is left. Knows no particular kind of object.
 """
 
 import asyncio
+import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from time import monotonic
 from types import TracebackType
@@ -16,11 +17,33 @@ import msgspec
 
 from wattloom.kubernetes.client.connection import Answer, Connection, Garbage, Lost
 from wattloom.kubernetes.client.errors import ApiError, BadAnswer, TooManyRequests, Unreachable, error_of
-from wattloom.kubernetes.client.outage import Outage
 from wattloom.kubernetes.client.pool import JSON, Pool
 from wattloom.kubernetes.client.reading import Change, ChangeReader, Page, object_of, page_of
 from wattloom.kubernetes.client.resource import Resource, query
 from wattloom.kubernetes.client.target import Target
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Outage:
+    """Told by each listener, under its name, when it begins and when it ends for that one."""
+
+    def __init__(self) -> None:
+        self._said = False
+        self._deaf: Final[set[Hashable]] = set()
+
+    def begins(self, listener: Hashable, error: Exception) -> None:
+        news = not self._said and listener not in self._deaf
+        LOG.log(logging.WARNING if news else logging.DEBUG, "the API server is not heard: %s: %s", listener, error)
+        self._said = self._said or news
+        self._deaf.add(listener)
+
+    def ends(self, listener: Hashable) -> None:
+        if listener in self._deaf:
+            self._deaf.discard(listener)
+            LOG.log(logging.INFO if self._said else logging.DEBUG, "the API server is heard again: %s", listener)
+            self._said = False
+
 
 T = TypeVar("T")
 Patch = Literal["merge", "strategic", "json", "apply"]

@@ -1,7 +1,7 @@
 """The scheduler beside kube-scheduler: one event loop from the first list to the last event.
 
-Owns the life of the process: what is started when, who leads, and how it ends. What pods and nodes mean is
-`cluster_state`'s; a pod's way through it all is told in `schedule_one`.
+Owns the life of the process: how long a cluster is waited for, what is started when, who leads, and how it ends. What
+pods and nodes mean is `cluster_state`'s; a pod's way through it all is told in `schedule_one`.
 """
 
 import asyncio
@@ -12,12 +12,13 @@ import socket
 import uuid
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Final
 
 from wattloom.errors import WattloomError
 from wattloom.kubernetes.client import event_loop
 from wattloom.kubernetes.client.api import Api
-from wattloom.kubernetes.client.errors import ApiError
+from wattloom.kubernetes.client.errors import ApiError, Forbidden, Unreachable
 from wattloom.kubernetes.client.event_recorder import EventRecorder
 from wattloom.kubernetes.client.leader_election import LeaderElection
 from wattloom.kubernetes.client.target import Target
@@ -40,7 +41,6 @@ from wattloom.kubernetes.scheduler.decision_log import DecisionLog
 from wattloom.kubernetes.scheduler.pod_conditions import PodConditions
 from wattloom.kubernetes.scheduler.schedule_one import ScheduleOne
 from wattloom.kubernetes.scheduler.status_reporter import look_after_log, look_after_memory, look_after_owners
-from wattloom.kubernetes.scheduler.wait_for_api import reach
 from wattloom.kubernetes.state.driver import TimedDriver
 from wattloom.serving.server import page_server
 
@@ -281,3 +281,24 @@ def run(target: Target, options: Options) -> None:
     gc.set_threshold(50_000, 20, 100)
     LOG.info("process %d", os.getpid())
     event_loop.run(live())
+
+
+async def reach(api: Api, seconds: float) -> None:
+    """One question, so that whoever gave a wrong address is told (NoCluster). A server that comes up is waited for."""
+    until = monotonic() + seconds
+    said = ""
+    while True:
+        try:
+            async with asyncio.timeout(max(0.1, until - monotonic())):
+                await api.send("GET", "/version")
+            return
+        except Forbidden:
+            return
+        except (Unreachable, TimeoutError) as error:
+            problem = error.message if isinstance(error, Unreachable) else "no answer in time"
+        if monotonic() > until:
+            raise NoCluster(f"no cluster can be reached at {api.target.server}: {problem}")
+        level = logging.DEBUG if problem == said else logging.WARNING
+        LOG.log(level, "the API server at %s does not answer: %s", api.target.server, problem)
+        said = problem
+        await asyncio.sleep(1.0)

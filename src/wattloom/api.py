@@ -425,13 +425,14 @@ def plan(
     quantile: float = 0.5,
     split: bool = False,
     seconds: float = 30.0,
+    gap: float = 0.0,
     old: "str | Path | Plan | None" = None,
     move_price_w: float = 1.0,
 ) -> "Plan":
     """Which function runs on which server, so that wanted rates are kept at the least energy; with a proven bound.
 
     `rates` is a RATES.toml, or what was read of one; arguments are the command's options. With `old`, that plan is
-    changed with few moves: each must save `move_price_w`.
+    changed with few moves: each must save `move_price_w`. `gap`: near enough to the best, as a part of the bound.
     """
     from wattloom.planning.making import POLICY_OF, Wishes, make_plan
     from wattloom.planning.plan_file import read_plan
@@ -447,7 +448,8 @@ def plan(
     refuse_unknown_functions(asked.demand, known.functions, where)
     before = read_plan(Path(old)) if isinstance(old, str | Path) else old
     wished = policy or POLICY_OF[goal or "energy"]
-    wishes = Wishes(wished, Terms(core_price_w=core_price_w, quantile=quantile), split, seconds, before, move_price_w)
+    terms = Terms(core_price_w=core_price_w, quantile=quantile)
+    wishes = Wishes(wished, terms, split, seconds, gap, before, move_price_w)
     return make_plan(asked.demand, asked.servers, known, wishes, time.monotonic)
 
 

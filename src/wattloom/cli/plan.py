@@ -80,6 +80,14 @@ def plan() -> None:
     metavar="S",
     help="Time for finding and proving. After it: the best so far, with its bound.",
 )
+@click.option(
+    "--gap",
+    type=Finite(min=0, max=100),
+    default=0.0,
+    show_default=True,
+    metavar="P",
+    help="Stop as soon as the plan is proven to be within so many percent of the best.",
+)
 @click.option("--from", "old", type=LOG_FILE, metavar="PLAN", help="Change this plan, with few moves.")
 @click.option(
     "--move-price",
@@ -101,6 +109,7 @@ def make(
     quantile: float,
     split: bool,
     seconds: float,
+    gap: float,
     old: Path | None,
     move_price: float,
     output: Path | None,
@@ -134,6 +143,7 @@ def make(
         quantile=quantile,
         split=split,
         seconds=seconds,
+        gap=gap / 100.0,
         old=old,
         move_price_w=move_price,
     )

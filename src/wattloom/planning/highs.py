@@ -198,3 +198,30 @@ def missing_room(instance: Instance) -> tuple[list[int], list[int]]:
     extra = found.x[len(made.row) :]
     bytes_ = extra[kinds:] * instance.memory_room if instance.memory is not None else np.zeros(kinds)
     return [int(np.ceil(more - 1e-6)) for more in extra[:kinds]], [int(np.ceil(more - 1e-6)) for more in bytes_]
+
+
+def solve_cuts(
+    constants: Numbers, slopes: Numbers, low: Wholes, high: Wholes, enough: tuple[Numbers, float], seconds: float
+) -> tuple[float, Wholes | None]:
+    """Whole numbers between low and high, enough by their weights and the sum of these, at which the highest of some
+    planes is least; and a bound of that."""
+    optimize = scipy_optimize()
+    if seconds <= 0.0:
+        return -inf, None
+    scale = 1e4 / max(1e-300, float(np.abs(constants).max()))
+    many, width = slopes.shape
+    weights, least = enough
+    matrix = np.vstack([np.column_stack([slopes * scale, -np.ones(many)]), np.concatenate([-weights, [0.0]])])
+    found = optimize.milp(
+        np.concatenate([np.zeros(width), [1.0]]),
+        integrality=np.concatenate([np.ones(width), [0.0]]),
+        bounds=optimize.Bounds(np.concatenate([low, [-np.inf]]), np.concatenate([high, [np.inf]])),
+        constraints=optimize.LinearConstraint(
+            matrix, np.full(many + 1, -np.inf), np.concatenate([-constants * scale, [-least]])
+        ),
+        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+    )
+    bound = getattr(found, "mip_dual_bound", None)
+    if bound is None or not np.isfinite(bound):
+        return -inf, None
+    return float(bound) / scale, None if found.x is None else np.round(found.x[:width]).astype(np.int64)

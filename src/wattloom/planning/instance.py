@@ -98,6 +98,10 @@ class Deadline:
     def over(self) -> bool:
         return self._clock() >= self._end
 
+    def part(self, share: float) -> "Deadline":
+        """A share of what is left."""
+        return Deadline(self._clock, share * self.left)
+
     @property
     def spent(self) -> float:
         return self._clock() - self.begun

@@ -41,6 +41,8 @@ class Wishes:
     """Its goal is the policy's, where the policy has one."""
     split: bool = False
     seconds: float = SECONDS
+    gap: float = 0.0
+    """Near enough: as a part of the bound."""
     old: Plan | None = None
     """Change this plan with few moves."""
     move_price: float = 1.0
@@ -65,8 +67,8 @@ def make_plan(
         homes, terms = homes_of(wishes.old), replace(terms, move_price=wishes.move_price)
     asked = Asked(demand, servers, profiles, terms, homes)
     if not wishes.split:
-        return _made(asked.problem(demand), wishes.policy, deadline, demand)
-    return _made_of_parts(asked, wishes.policy, deadline)
+        return _made(asked.problem(demand), wishes, deadline, demand)
+    return _made_of_parts(asked, wishes, deadline)
 
 
 def replan(
@@ -123,26 +125,26 @@ def check(demand: Sequence[Demand], servers: Sequence[Server]) -> None:
             raise InputError(f"{field}.{twice}", "is there twice")
 
 
-def _made(problem: Problem, policy: str, deadline: Deadline, demand: Sequence[Demand]) -> Plan:
+def _made(problem: Problem, wishes: Wishes, deadline: Deadline, demand: Sequence[Demand]) -> Plan:
     refuse_homeless(problem)
     instance = instance_of(problem)
-    if policy in SIMPLE:
-        outcome = _simply(problem, instance, policy)
+    if wishes.policy in SIMPLE:
+        outcome = _simply(problem, instance, wishes.policy)
     else:
         from wattloom.planning.solving import solve
 
-        outcome = solve(instance, deadline)
+        outcome = solve(instance, deadline, wishes.gap)
     if outcome.solution is None:
         raise nothing_fits(problem, instance, deadline, proven=outcome.bound == inf)
-    return plan_of(problem, policy, outcome, deadline.spent, demand)
+    return plan_of(problem, wishes.policy, outcome, deadline.spent, demand)
 
 
-def _made_of_parts(asked: Asked, policy: str, deadline: Deadline) -> Plan:
+def _made_of_parts(asked: Asked, wishes: Wishes, deadline: Deadline) -> Plan:
     """Parts as large as one server holds; smaller ones as long as nothing fits."""
     share = 1
     while True:
         try:
-            return _made(asked.problem(split(asked, share)), policy, deadline, asked.demand)
+            return _made(asked.problem(split(asked, share)), wishes, deadline, asked.demand)
         except NoPlan:
             share *= 2
             if share > FINEST or deadline.over:

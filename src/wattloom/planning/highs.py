@@ -14,6 +14,8 @@ from wattloom.planning.instance import Instance, Mask, Numbers, Wholes
 
 MOST_COLUMNS: Final = 2_500_000
 """That a program is made of: beyond, memory would be the limit."""
+LEAST_SHARE: Final = 1e-6
+"""Of the largest cost: what HiGHS takes for nothing must not be more than the sum of all."""
 OPTIMAL, LIMIT, INFEASIBLE = 0, 1, 2
 
 
@@ -100,9 +102,18 @@ def _program(instance: Instance, mask: Mask, ordered: Wholes | None = None) -> _
             low.append(np.array([-np.inf]))
             high.append(np.zeros(1))
             below += 1
+    for place, t in enumerate(switched.tolist()):  # what uses no core there still needs it on
+        mine = np.flatnonzero((kind == t) & (given == 0.0))
+        values += [np.ones(len(mine)), -np.ones(len(mine))]
+        rows += [below + np.arange(len(mine))] * 2
+        columns += [mine, np.full(len(mine), many + place)]
+        low.append(np.full(len(mine), -np.inf))
+        high.append(np.zeros(len(mine)))
+        below += len(mine)
     costs = np.concatenate([instance.cost[row, kind], instance.on_cost[switched]])
     smallest = np.where(mask, instance.cost, np.inf).min(axis=1, initial=np.inf)
-    total = float(np.abs(smallest[np.isfinite(smallest)]).sum())
+    largest = float(np.abs(costs).max(initial=0.0))
+    total = max(float(np.abs(smallest[np.isfinite(smallest)]).sum()), LEAST_SHARE * largest)
     scale = 1e4 / total if total > 0.0 else 1.0
     matrix = sparse.csr_matrix(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(below, many + len(switched))
@@ -169,7 +180,11 @@ def solve_duals(instance: Instance, mask: Mask, seconds: float) -> Duals | None:
     if found.status != OPTIMAL:
         return None
     prices = np.maximum(0.0, -found.ineqlin.marginals / made.scale)
-    memory = prices[kinds:] / np.maximum(instance.memory_room, 1) if instance.memory is not None else np.zeros(kinds)
+    memory = (
+        prices[kinds : 2 * kinds] / np.maximum(instance.memory_room, 1)
+        if instance.memory is not None
+        else np.zeros(kinds)
+    )
     return Duals(float(found.fun) / made.scale, prices[:kinds], memory)
 
 

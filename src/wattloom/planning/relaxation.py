@@ -178,18 +178,19 @@ def _step(instance: Instance, state: _Ascent, bound: float, kind: Wholes, rows: 
 
 def _slopes(instance: Instance, state: _Ascent, kind: Wholes, rows: Wholes) -> tuple[Numbers, Numbers]:
     """How much more is used of each kind than there is; where on costs more than is earned, there is nothing."""
-    on = _earned(instance, state.cores, state.memory) > 0.0
-    on |= instance.on_cost == 0.0
-    there = np.where(on, instance.room * instance.counts, 0)
-    used: Numbers = (
-        np.bincount(kind, weights=instance.cores[rows, kind].astype(float), minlength=instance.kinds) - there
-    )
+    on = (_earned(instance, state.cores, state.memory) > 0.0) | (instance.on_cost == 0.0)
+    used = _sums(instance.cores[rows, kind], kind, instance.kinds)
+    used = used - np.where(on, instance.room * instance.counts, 0)
     used[(state.cores <= 0.0) & (used < 0.0)] = 0.0
     if instance.memory is None:
         return used, np.zeros(instance.kinds)
-    room = np.where(on, instance.memory_room.astype(float) * instance.counts, 0.0)
-    held: Numbers = (
-        np.bincount(kind, weights=instance.memory[rows, kind].astype(float), minlength=instance.kinds) - room
-    )
+    held = _sums(instance.memory[rows, kind], kind, instance.kinds)
+    held = held - np.where(on, instance.memory_room.astype(float) * instance.counts, 0.0)
     held[(state.memory <= 0.0) & (held < 0.0)] = 0.0
     return used, held
+
+
+def _sums(sizes: Wholes, kind: Wholes, kinds: int) -> Numbers:
+    found = np.zeros(kinds)
+    found += np.bincount(kind, weights=sizes, minlength=kinds)
+    return found

@@ -3,7 +3,7 @@
 from itertools import product
 
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wattloom.planning.two_servers import least_on_two, one_by_one
@@ -14,6 +14,7 @@ FUNCTIONS = st.lists(st.tuples(SIZES, COSTS), min_size=1, max_size=7)
 ROOM = st.tuples(st.integers(1, 20), st.integers(1, 20))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FUNCTIONS, ROOM)
 def test_the_least_is_found_wherever_anything_fits(
     functions: list[tuple[tuple[int, int], tuple[int, int]]], capacity: tuple[int, int]

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
         prune,
         replay,
         run,
+        run_workload,
         scenarios,
         simulate,
         tasks,
         validate_attribution,
         why,
+        workloads,
     )
     from wattloom.energy.forecast import Unknown
     from wattloom.energy.measured import Energy
@@ -83,11 +85,13 @@ _HOME = {
     "prune": "wattloom.api",
     "replay": "wattloom.api",
     "run": "wattloom.api",
+    "run_workload": "wattloom.api",
     "scenarios": "wattloom.api",
     "simulate": "wattloom.api",
     "tasks": "wattloom.api",
     "validate_attribution": "wattloom.api",
     "why": "wattloom.api",
+    "workloads": "wattloom.api",
     "InputError": "wattloom.errors",
     "WattloomError": "wattloom.errors",
     "Policy": "wattloom.policies.protocol",
@@ -150,11 +154,13 @@ __all__ = [
     "prune",
     "replay",
     "run",
+    "run_workload",
     "scenarios",
     "simulate",
     "tasks",
     "validate_attribution",
     "why",
+    "workloads",
 ]
 
 

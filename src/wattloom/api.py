@@ -46,6 +46,7 @@ from wattloom.simulation.replay import Replay
 from wattloom.simulation.result import Result
 from wattloom.simulation.scenario import Scenario, load_scenario
 from wattloom.simulation.trial import Trial
+from wattloom.suite.listing import WorkloadInfo, workloads
 
 if TYPE_CHECKING:
     from wattloom.disaggregation.result import PowerAttribution
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from wattloom.planning.plan import Plan
     from wattloom.planning.rates_file import Rates
     from wattloom.profiling.profiler import Tell
+    from wattloom.suite.running import WorkloadRun
     from wattloom.workload.function_profile import FunctionProfiles
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "PruneInfo",
     "ScenarioInfo",
     "TaskInfo",
+    "WorkloadInfo",
     "attribute",
     "compare",
     "functions",
@@ -85,10 +88,12 @@ __all__ = [
     "prune",
     "replay",
     "run",
+    "run_workload",
     "scenarios",
     "simulate",
     "tasks",
     "why",
+    "workloads",
 ]
 
 
@@ -265,6 +270,16 @@ def measure(meter: str | Meter = "auto") -> Measurement:
 def measure_command(command: Sequence[str], repeat: int = 1, meter: str | Meter = "auto") -> Repeated:
     """Run a command so many times, and measure it with its children."""
     return measure_repeatedly(command, repeat, meter=meter)
+
+
+def run_workload(what: str, calls: int = 10, seed: int = 1, *, meter: str = "auto") -> "list[WorkloadRun]":
+    """Run functions of the suite here: one by its name, those of a category or family, or "all". Raises InputError if
+    one of them cannot run here, WrongResult if a result is wrong."""
+    from wattloom import suite
+    from wattloom.suite.running import raise_if_wrong, runs
+
+    works = [suite.function(one.name) for one in suite.chosen(what)]
+    return [raise_if_wrong(run) for run in runs(works, calls, seed, meter=meter)]
 
 
 def attribute(

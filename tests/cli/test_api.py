@@ -37,6 +37,7 @@ PUBLIC = {
     "attribute",
     "profile_cpu",
     "validate_attribution",
+    *("run_workload", "workloads"),
     *("functions", "logs", "measure", "measure_command", "meters", "prune", "run", "tasks"),
 }
 
@@ -47,7 +48,7 @@ def test_the_public_names_are_these_and_can_be_had() -> None:
     assert {name for name in dir(wattloom) if not name.startswith("_")} | {"__version__"} == PUBLIC
 
 
-PLURALS = {"meter": "meters", "profile": "profile_cpu", "validate": "validate_attribution"}
+PLURALS = {"workload": "workloads", "meter": "meters", "profile": "profile_cpu", "validate": "validate_attribution"}
 """Groups of commands, and the function that one of them is."""
 NO_FUNCTIONS = {"completion", "demo", "exporter", "kubernetes", "top"}
 """For a shell or a screen, or at work until they are stopped: there is no result to return."""

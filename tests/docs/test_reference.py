@@ -23,6 +23,7 @@ FUNCTIONS = (
     "profile_cpu",
     "validate_attribution",
     "experiment",
+    *("run_workload", "workloads"),
     *("simulate", "compare", "replay", "why", "policies", "scenarios", "machines"),
     *("run", "tasks", "functions", "logs", "prune", "meters", "measure", "measure_command"),
 )

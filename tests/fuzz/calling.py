@@ -30,6 +30,7 @@ SERVES_S: Final = 2.5
 SERVES: Final = (
     "top", "exporter", "meter export", "meter read", "kubernetes scheduler", "kubernetes extender",
     "validate attribution", "demo", "profile cpu", "profile gpu", "measure", "run",
+    "workload run",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ PASSED_ON: Final = ("run", "measure")
 MAY_FAIL: Final = (
     "run", "measure", "tasks prune", "demo", "meter read", "meter export", "validate attribution",
     "profile cpu", "profile gpu", "top", "exporter", "kubernetes profile", "kubernetes scheduler",
-    "kubernetes extender", "why",
+    "kubernetes extender", "why", "workload run",
 )  # fmt: skip
 """Exit 1, with a sentence: a journal, a meter or a cluster that does not do what it should."""
 TRACEBACK: Final = re.compile(r"^Traceback \(most recent call last\)|^\s+File \".*\", line \d+, in ", re.MULTILINE)

@@ -17,6 +17,7 @@ from wattloom.cli.printing import say
 
 COMMANDS: Final = {
     "run": "Run a command or a function here, and say what it cost.",
+    "workload": "List, install and run 22 real functions in five runtimes.",
     "measure": "Say how many joules a command takes, with its children.",
     "tasks": "List what was run here; remove old runs.",
     "functions": "Say what each function costs here.",

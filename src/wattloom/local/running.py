@@ -183,7 +183,8 @@ def _one_after_the_other(submit: Callable[[], TaskFuture], repeat: int) -> Itera
             return
 
 
-def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 0) -> Ran:
+def calls_of(executor: Executor, futures: list[TaskFuture]) -> list[RanCall]:
+    """What the journal says of calls that have ended, once their executor has shut down: then all is there."""
     rows = _rows(executor.journal, futures)
     calls = []
     for future in futures:
@@ -191,6 +192,11 @@ def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 
         state = ("finished" if failed is None else "failed") if row is None else row.state
         message = str(failed or "") if row is None else row.message
         calls.append(RanCall(future.task_id, state, None if row is None else row.seconds, future.energy, message))
+    return calls
+
+
+def _ran(what: str, executor: Executor, futures: list[TaskFuture], asked: int = 0) -> Ran:
+    calls = calls_of(executor, futures)
     error = _error_of(futures[-1])
     if asked and error is not None and not isinstance(error, CommandFailed):
         begun = not isinstance(error, CancelledError)

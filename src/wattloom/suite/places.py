@@ -1,0 +1,61 @@
+"""Where what was installed for the suite lies: in the user's cache, one folder for each function and version of it.
+
+Owns the paths. A folder's name tells what it was made of, so that other sources or versions have another one; it is
+there whole or not at all (`installing`).
+"""
+
+import os
+import tempfile
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from wattloom.suite.catalogue import described
+
+SOURCES: Final = {
+    "node": ("node", "js"),
+    "java": ("java", "java"),
+    "native": ("native", "cpp"),
+    "wasm": ("native", "cpp"),
+}
+"""By runtime: the folder of a function's source in this package, and how it ends."""
+RECIPE: Final = "1"
+"""To be raised when something is installed in another way."""
+
+
+def suite_folder() -> Path:
+    """$XDG_CACHE_HOME/wattloom/suite, or ~/.cache/wattloom/suite; for a user without a home, in a temporary folder."""
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(given):
+        return Path(given) / "wattloom" / "suite"
+    try:
+        return Path.home() / ".cache" / "wattloom" / "suite"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"wattloom-{os.getuid()}" / "suite"
+
+
+def source(name: str) -> Path:
+    """The file in this package that a function of another language than Python is."""
+    one = described(name)
+    folder, ending = SOURCES[one.runtime]
+    stem = one.family.replace("-", "_")
+    if one.runtime == "java":
+        stem = "".join(part.capitalize() for part in stem.split("_"))
+    return Path(str(files("wattloom.suite"))) / folder / f"{stem}.{ending}"
+
+
+def installed(name: str) -> Path:
+    """The folder of what was, or would be, installed for a function."""
+    return suite_folder() / f"{name}-{_digest(name)}"
+
+
+@cache
+def _digest(name: str) -> str:
+    """Of its source and of the versions it is made of."""
+    one = described(name)
+    found = blake2b("\n".join((RECIPE, name, *one.packages)).encode(), digest_size=5)
+    if one.runtime in SOURCES:
+        found.update(source(name).read_bytes())
+    return found.hexdigest()

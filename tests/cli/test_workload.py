@@ -1,0 +1,66 @@
+"""`wattloom workload`: the list, the runs, and what is said when something cannot run or is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Wattloom
+
+from wattloom import suite
+from wattloom.suite import needs
+from wattloom.suite.families import zip as zips
+from wattloom.suite.families.chance import WrongResult
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_the_list_says_what_each_needs_and_whether_it_runs(wattloom: Wattloom) -> None:
+    rows = json.loads(wattloom("workload", "list", "--json").stdout)
+    assert [row["name"] for row in rows] == list(suite.NAMES)
+    zipped = next(row for row in rows if row["name"] == "zip-python")
+    assert zipped["can_run"] is True
+    assert zipped["missing"] == []
+    shown = wattloom("workload", "list", "web").stdout
+    assert "html-java" in shown
+    assert "el-passo" not in shown
+
+
+def test_what_is_missing_is_in_the_list(wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
+    rows = json.loads(wattloom("workload", "list", "pagerank", "--json").stdout)
+    assert rows[0]["can_run"] is False
+    assert rows[0]["missing"][0]["brings"] == "pip install 'igraph>=0.11'"
+    done = wattloom("workload", "run", "pagerank-python")
+    assert done.exit_code == 2
+    assert "igraph" in done.stderr
+
+
+def test_a_run_is_checked_and_says_what_a_call_costs(wattloom: Wattloom) -> None:
+    done = wattloom("workload", "run", "matrix-native-python", "--calls", "3", "--seed", "5", "--json")
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)
+    assert (row["name"], row["calls"], row["seed"], row["problem"]) == ("matrix-native-python", 3, 5, "")
+    assert 0.0 < row["mean_s"] < row["first_s"]
+    assert row["per_s"] == pytest.approx(1.0 / row["mean_s"])
+    assert row["mean_j"] > 0.0
+    assert row["provenance"]
+
+
+def test_a_wrong_result_is_an_error(wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(given: object, result: object) -> None:
+        raise WrongResult("a file is not what it was")
+
+    monkeypatch.setattr(zips, "check", check)
+    done = wattloom("workload", "run", "zip-python", "--calls", "2")
+    assert done.exit_code == 1
+    assert "error: zip-python: a file is not what it was" in done.stderr
+    assert "wrong" in done.stdout
+
+
+def test_a_name_that_is_none_is_said(wattloom: Wattloom) -> None:
+    done = wattloom("workload", "run", "zip-pyton")
+    assert done.exit_code == 2
+    assert "did you mean zip-python" in done.stderr

@@ -44,6 +44,10 @@ KUBERNETES_PROGRAMS := etcd kube-apiserver kube-scheduler kwok kube-controller-m
 KUBERNETES_NODE := containerd=containerd runc=runc busybox=busybox-static /usr/lib/cni/bridge=containernetworking-plugins \
 	ip=iproute2 openssl=openssl
 KUBERNETES = $(BIN)/python -m tests.beds.kubernetes
+# What functions of the suite are built and run with, as PROGRAM=PACKAGE.
+SUITE_TOOLS := node=nodejs npm=npm java=openjdk-17-jre-headless javac=openjdk-17-jdk-headless mvn=maven g++=g++ clang=clang \
+	wasm-ld=lld /usr/include/wasm32-wasi/stdio.h=wasi-libc /usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi=libclang-rt-14-dev-wasm32 \
+	aarch64-linux-gnu-g++=g++-aarch64-linux-gnu qemu-aarch64-static=qemu-user-static
 SIMGRID_HEADER := /usr/include/simgrid/s4u.hpp
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -60,7 +64,7 @@ help: ## print the targets
 demo: $(VENV)/.stamp-report ## run functions here, compare policies on a ready scenario, write demo-report/
 	$(DEMO)
 
-test: $(VENV)/.stamp-dev tools guest kubernetes-binaries kubernetes-node-tools ## run the tests; those that fail, once more alone
+test: $(VENV)/.stamp-dev tools guest kubernetes-binaries kubernetes-node-tools suite ## run the tests; those that fail, once more alone
 	$(BIN)/pytest $(PYTEST_ARGS) || sh .ci/once-more $$? $(BIN)/pytest
 
 test-quick: $(VENV)/.stamp-dev ## run the tests that need nothing but Python, without the slow ones (under 3 minutes)
@@ -236,6 +240,25 @@ kubernetes-node-tools:
 	for pair in $(KUBERNETES_NODE); do command -v $${pair%%=*} >/dev/null || { \
 		echo "*** $${pair%%=*} IS MISSING: no real node of Kubernetes, its test will be skipped." >&2; \
 		echo "*** Install it (Debian: apt-get install $${pair#*=})." >&2; }; done
+
+# Only what is missing, each by itself: a node that is not Debian's brings its own npm, which apt would not let in beside it.
+.PHONY: suite suite-tools
+suite-tools:
+	@missing=; for pair in $(SUITE_TOOLS); do \
+		[ -e "$${pair%%=*}" ] || command -v $${pair%%=*} >/dev/null || missing="$$missing $${pair#*=}"; done; \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing$$missing with apt-get"; \
+		export SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive; apt-get update -qq || true; \
+		for package in $$missing; do \
+			apt-get install -y -qq --no-remove --no-install-recommends $$package >/dev/null 2>&1 || true; done; \
+	fi; \
+	for pair in $(SUITE_TOOLS); do [ -e "$${pair%%=*}" ] || command -v $${pair%%=*} >/dev/null || { \
+		echo "*** $${pair%%=*} IS MISSING: tests of functions that need it will be skipped." >&2; \
+		echo "*** Install it (Debian: apt-get install $${pair#*=})." >&2; }; done
+
+suite: $(VENV)/.stamp-dev suite-tools ## install what the 22 functions of `wattloom workload` need, into your cache
+	@$(BIN)/wattloom workload install || echo "*** NOT ALL OF THE SUITE IS INSTALLED: tests of the rest will be skipped." >&2
 
 # SimGrid is a C++ library from the distribution. Without it the benchmark still runs, and says what is missing.
 simgrid:

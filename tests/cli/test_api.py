@@ -37,7 +37,8 @@ PUBLIC = {
     "attribute",
     "profile_cpu",
     "validate_attribution",
-    *("run_workload", "workloads"),
+    *("plan", "run_workload", "workloads"),
+    *("load", "RemoteError"),
     *("functions", "logs", "measure", "measure_command", "meters", "prune", "run", "tasks"),
 }
 

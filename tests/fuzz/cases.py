@@ -58,6 +58,7 @@ USUAL: Final = {
     "validate attribution": "--seconds 1 --rounds 2",
     "demo": "--calls 2 --scenario scenario.toml --policies fifo",
     "completion": "bash",
+    "workload install": "--dry-run",
     "workload run": "matrix-native-python --calls 1 --journal work.journal",
 }
 """What a command needs to get as far as its options: others begin with nothing."""

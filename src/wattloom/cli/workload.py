@@ -15,6 +15,8 @@ from wattloom.cli.printing import say
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from wattloom.suite.catalogue import SuiteFunction
+    from wattloom.suite.installing import Done, Step
     from wattloom.suite.listing import WorkloadInfo
     from wattloom.suite.running import WorkloadRun
     from wattloom.suite.work import Work
@@ -37,6 +39,7 @@ def workload() -> None:
     \b
     Examples:
       wattloom workload list
+      wattloom workload install
       wattloom workload run zip-python
       wattloom workload run scientific --calls 50
     """
@@ -82,6 +85,76 @@ def _show_list(found: "list[WorkloadInfo]") -> None:
         say(f"missing: {line}")
     if any(need.by_install for each in found for need in each.missing):
         say("`wattloom workload install` brings what it can.")
+
+
+@workload.command(short_help="Fetch and build what functions need.")
+@click.argument("names", nargs=-1, metavar="[NAME|CATEGORY]...", shell_complete=workload_names)
+@click.option("--dry-run", is_flag=True, help="Say what would be fetched and built, and do nothing.")
+@as_json
+@click.pass_context
+def install(ctx: click.Context, names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+    """Fetch and build what functions of the suite need; of all if none is named.
+
+    Packages of Python go into the environment that Wattloom runs in; those of npm and Maven, and what is compiled, go
+    into your cache ($XDG_CACHE_HOME/wattloom/suite), never into the working folder. What is there is not fetched again,
+    and what was interrupted is taken up by the next call: nothing is ever there in part. Programs (node, java,
+    compilers) are not installed; which package brings one is said.
+
+    \b
+    Examples:
+      wattloom workload install --dry-run
+      wattloom workload install
+      wattloom workload install jwt-node el-passo-wasm
+    """
+    from wattloom.suite.installing import planned
+
+    steps = planned(_asked(names))
+    if not as_json:
+        for step in steps:
+            say(f"{'would install' if dry_run else 'to install'} {step.name}: {step.what}")
+        if not steps:
+            say("All that can be installed is there.")
+    done = [] if dry_run else _install(steps, as_json)
+    if as_json:
+        _print_steps(steps, done)
+    ctx.exit(1 if any(each.problem for each in done) else 0)
+
+
+def _asked(names: tuple[str, ...]) -> "list[SuiteFunction]":
+    from wattloom.suite import chosen
+
+    return list({one.name: one for name in names or ("all",) for one in chosen(name)}.values())
+
+
+def _install(steps: "list[Step]", quiet: bool) -> "list[Done]":
+    from time import monotonic
+
+    from wattloom.cli.figures import seconds
+    from wattloom.suite.installing import install
+
+    done: list[Done] = []
+    began = monotonic()
+    for each in install(steps):
+        done.append(each)
+        took, began = monotonic() - began, monotonic()
+        if each.problem:
+            say(f"error: {each.name}: {each.problem}", err=True)
+        elif not quiet:
+            say(f"[{len(done)}/{len(steps)}] {each.name}: installed in {seconds(took)}")
+    return done
+
+
+def _print_steps(steps: "list[Step]", done: "list[Done]") -> None:
+    from wattloom.cli.printing import print_json
+
+    problems = {each.name: each.problem for each in done}
+    print_json(
+        [
+            {"name": each.name, "what": each.what, "installed": problems.get(each.name) == "", "problem": problem}
+            for each in steps
+            for problem in [problems.get(each.name, "")]
+        ]
+    )
 
 
 @workload.command(short_help="Run functions of the suite here, check them, and say what they cost.")

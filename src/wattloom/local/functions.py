@@ -21,6 +21,8 @@ from wattloom.runtimes.function_file import FunctionFile
 
 FROZEN: Final = (int, float, complex, str, bytes, bool, type(None), ModuleType, BuiltinFunctionType)
 DEEPEST: Final = 8
+OWN_NAME: Final = "__wattloom_name__"
+"""What a function has that is called otherwise than its module and name say."""
 
 
 class Sent:
@@ -116,9 +118,13 @@ def _found_afresh(name: str) -> Any:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """How a function is called in the journal: module and name, a script's by the script's name."""
+    """How a function is called in the journal: module and name, a script's by the script's name; or as it says by
+    itself (`__wattloom_name__`)."""
     if isinstance(function, Many):
         return f"{name_of(function.func)} x{function.size}"
+    own = getattr(function, OWN_NAME, None)
+    if isinstance(own, str) and own:
+        return clean(own)
     inner = getattr(function, "func", function) if not isinstance(function, FunctionType) else function
     module = getattr(inner, "__module__", None) or type(inner).__module__
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__

@@ -4,6 +4,7 @@ Owns the search for modules, programs and what was installed, and the names of t
 """
 
 import shutil
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -42,10 +43,6 @@ PROGRAMS: Final = {
 WASI: Final = Path("/usr/include/wasm32-wasi")
 
 
-RUNTIMES: Final = ("python",)
-"""Those that functions can be loaded into."""
-
-
 class Need(msgspec.Struct, frozen=True):
     """Something a function needs and that is not here."""
 
@@ -62,13 +59,18 @@ class Need(msgspec.Struct, frozen=True):
 def missing(name: str) -> tuple[Need, ...]:
     """What a function needs to run and has not; empty: it can run here."""
     one = described(name)
-    if one.runtime not in RUNTIMES:
-        return (Need(f"the runtime {one.runtime}", "not in this version of Wattloom", by_install=False),)
+    if not runtime_is_here(one):
+        return (Need(f"the runtime {one.runtime}", "not in this installation of Wattloom", by_install=False),)
     found = [need for module in one.modules if (need := missing_module(module)) is not None]
     found += [need for program in one.programs if (need := missing_program(program)) is not None]
     if one.is_installed and not installed(name).is_dir():
         found.append(Need(_artefact(one), f"wattloom workload install {name}", by_install=True))
     return tuple(found)
+
+
+def runtime_is_here(one: SuiteFunction) -> bool:
+    """Whether Wattloom can run its language at all."""
+    return one.runtime == "python" or bool(entry_points(group="wattloom.runtimes", name=one.runtime))
 
 
 def ready() -> list[str]:

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from wattloom.suite.catalogue import described
+from wattloom.suite.catalogue import SuiteFunction, described
 
 SOURCES: Final = {
     "node": ("node", "js"),
@@ -21,6 +21,7 @@ SOURCES: Final = {
     "wasm": ("native", "cpp"),
 }
 """By runtime: the folder of a function's source in this package, and how it ends."""
+COMPILED: Final = ("native", "wasm")
 RECIPE: Final = "1"
 """To be raised when something is installed in another way."""
 
@@ -56,6 +57,20 @@ def _digest(name: str) -> str:
     """Of its source and of the versions it is made of."""
     one = described(name)
     found = blake2b("\n".join((RECIPE, name, *one.packages)).encode(), digest_size=5)
-    if one.runtime in SOURCES:
-        found.update(source(name).read_bytes())
+    for path in _made_of(one):
+        found.update(path.read_bytes())
     return found.hexdigest()
+
+
+def _made_of(one: SuiteFunction) -> list[Path]:
+    """Files of ours that go into what is installed."""
+    here = Path(str(files("wattloom.suite")))
+    if one.runtime == "python":
+        return [here / "networks.py", here / "families" / "image_recognition.py"] if one.builders else []
+    header = include() / "wattloom.h"
+    return [source(one.name), *([header] if one.runtime in COMPILED else [])]
+
+
+def include() -> Path:
+    """The folder of `wattloom.h`."""
+    return Path(str(files("wattloom.runtimes")))

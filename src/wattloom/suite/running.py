@@ -11,6 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from wattloom.energy.measured import Energy
+from wattloom.local.decorator import RemoteFunction
+from wattloom.local.decorator import function as decorated
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
 from wattloom.local.running import RanCall, calls_of
@@ -81,6 +83,7 @@ class _Calls:
 
     def __init__(self, work: Work, seed: int, executor: Executor) -> None:
         self._work, self._seed, self._executor = work, seed, executor
+        self._function = _patient(work.function)
         self._right: Any = None
         self.futures: Final[list[TaskFuture]] = []
         self.first_s: float | None = None
@@ -108,8 +111,8 @@ class _Calls:
         return ""
 
     def _call(self) -> TaskFuture:
-        future = self._executor.submit(self._work.function, *self._work.args(self._seed))
-        future.result(TIMEOUT_S)
+        future = self._executor.submit(self._function, *self._work.args(self._seed))
+        future.result()
         _ = future.energy  # read now: the idle time in between is not the call's
         return future
 
@@ -118,6 +121,13 @@ class _Calls:
         if self._right is None or result != self._right:
             self._work.check(result, self._seed)
             self._right = result
+
+
+def _patient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, ended if it does not end by itself."""
+    if isinstance(function, RemoteFunction):
+        return function.options(timeout=TIMEOUT_S)
+    return decorated(timeout=TIMEOUT_S)(function)
 
 
 def _figures(work: Work, seed: int, first_s: float | None, calls: list[RanCall], problem: str) -> WorkloadRun:

@@ -9,9 +9,13 @@ from importlib import import_module
 from typing import Any, Final
 
 from wattloom.errors import InputError
+from wattloom.local.functions import OWN_NAME
 from wattloom.suite.catalogue import SuiteFunction, described
 from wattloom.suite.needs import missing
+from wattloom.suite.places import installed, source
 
+BUILD: Final = "el-passo-"
+"""How the name of a build begins; behind it its architecture."""
 KEPT: Final = 8
 """Inputs that are kept, since most who ask ask again."""
 
@@ -26,7 +30,10 @@ class Work:
     @cached_property
     def function(self) -> Callable[[dict[str, Any]], Any]:
         """What to give to an executor, which calls it with `args(seed)`."""
+        if self.described.runtime != "python":
+            return loaded(self.described)
         found: Callable[[dict[str, Any]], Any] = _module("python", self.described.family).handler
+        setattr(found, OWN_NAME, self.name)
         return found
 
     def args(self, seed: int) -> tuple[dict[str, Any]]:
@@ -53,6 +60,21 @@ def function(name: str) -> Work:
         how = f"; `wattloom workload install {name}` brings it" if all(need.by_install for need in lacks) else ""
         raise InputError(name, f"cannot run here, it needs {', '.join(map(str, lacks))}{how}")
     return Work(one)
+
+
+def loaded(one: SuiteFunction) -> Callable[[dict[str, Any]], Any]:
+    """A function of another language, from its file: where packages were installed beside it if it has some."""
+    from wattloom.local.loading import load
+
+    folder = installed(one.name)
+    if one.runtime == "native":
+        builds = {path.name.removeprefix(BUILD): str(path) for path in folder.glob(f"{BUILD}*")}
+        return load(builds, name=one.name, runtime_options={"warm": True})
+    if one.runtime == "wasm":
+        return load(str(folder / "el-passo.wasm"), name=one.name)
+    file = folder / source(one.name).name if one.is_installed else source(one.name)
+    options = {"classpath": ["lib/*.jar"]} if one.runtime == "java" and one.is_installed else {}
+    return load(f"{file}:handler", name=one.name, runtime_options=options)
 
 
 @lru_cache(KEPT)

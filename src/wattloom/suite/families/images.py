@@ -17,6 +17,8 @@ CHANNELS: Final = {0: 1, 2: 3, 4: 2, 6: 4}
 """By PNG's colour type; those with a palette are not read."""
 PATCHES: Final = 12
 NOISE: Final = 6
+PARTS: Final = 4
+"""Pictures are compared in so many parts each way."""
 
 
 def picture(chance: Chance, width: int, height: int) -> Any:
@@ -45,6 +47,12 @@ def png(pixels: Any) -> bytes:
 
 def base64_png(pixels: Any) -> str:
     return base64.b64encode(png(pixels)).decode()
+
+
+def part_means(pixels: Any) -> Any:
+    """The mean colour of each part of a picture."""
+    height, width, _ = pixels.shape
+    return pixels.reshape(PARTS, height // PARTS, PARTS, width // PARTS, 3).mean(axis=(1, 3))
 
 
 def read_png(content: bytes) -> Any:

@@ -7,13 +7,11 @@ import base64
 from typing import Any, Final
 
 from wattloom.suite.families.chance import Chance, expect
-from wattloom.suite.families.images import base64_png, picture, read_png
+from wattloom.suite.families.images import base64_png, part_means, picture, read_png
 
 WIDTH: Final = 640
 HEIGHT: Final = 480
 SMALL: Final = (160, 120)
-CELLS: Final = 4
-"""The picture is compared in so many parts each way."""
 CLOSE: Final = 4.0
 """Of 255: how far the mean colour of a part may be off."""
 
@@ -30,11 +28,5 @@ def check(given: dict[str, Any], result: Any) -> None:
     height, width, channels = small.shape
     expect((width, height) == SMALL, f"the picture is {width}x{height}, not {SMALL[0]}x{SMALL[1]}")
     expect(channels in (3, 4), f"the picture has {channels} channels, not 3")
-    away = float(abs(_means(large) - _means(small[..., :3])).max())
+    away = float(abs(part_means(large) - part_means(small[..., :3])).max())
     expect(away <= CLOSE, f"a part of the picture has another colour, {away:.1f} of 255 away")
-
-
-def _means(pixels: Any) -> Any:
-    height, width, _ = pixels.shape
-    parts = pixels.reshape(CELLS, height // CELLS, CELLS, width // CELLS, 3)
-    return parts.mean(axis=(1, 3))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Wattloom
 
+import wattloom as wattloom_api
 from wattloom import suite
 from wattloom.suite import needs
 from wattloom.suite.families import zip as zips
@@ -47,6 +48,19 @@ def test_a_run_is_checked_and_says_what_a_call_costs(wattloom: Wattloom) -> None
     assert row["per_s"] == pytest.approx(1.0 / row["mean_s"])
     assert row["mean_j"] > 0.0
     assert row["provenance"]
+
+
+def test_python_has_the_same_figures_and_raises_where_the_command_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = wattloom_api.run_workload("zip-python", calls=2)
+    assert (row.name, row.calls, row.problem) == ("zip-python", 2, "")
+    assert wattloom_api.workloads("zip-python")[0].can_run
+
+    def check(given: object, result: object) -> None:
+        raise WrongResult("a file is not what it was")
+
+    monkeypatch.setattr(zips, "check", check)
+    with pytest.raises(WrongResult, match="zip-python: a file is not what it was"):
+        wattloom_api.run_workload("zip-python", calls=1)
 
 
 def test_a_wrong_result_is_an_error(wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from platform import machine
+from shutil import which
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tests.suite.conftest import work_of
 import wattloom
 from wattloom import suite
 from wattloom.suite.families.images import read_png
+from wattloom.suite.places import installed
 
 pytestmark = pytest.mark.slow
 SEED = 11
@@ -76,6 +79,20 @@ def test_tokens_of_one_language_are_taken_by_the_others(executor: wattloom.Execu
 
 def test_both_builds_of_el_passo_come_to_the_same_bytes(executor: wattloom.Executor) -> None:
     assert result_of("el-passo-cpp", executor) == result_of("el-passo-wasm", executor)
+
+
+def test_on_a_node_of_another_architecture_its_own_build_runs_and_comes_to_the_same_bytes(
+    executor: wattloom.Executor, tmp_path: Path
+) -> None:
+    work = work_of("el-passo-cpp")
+    foreign = "x86_64" if machine() == "aarch64" else "aarch64"
+    if not (installed("el-passo-cpp") / f"el-passo-{foreign}").is_file() or not which(f"qemu-{foreign}-static"):
+        pytest.skip(f"NO BUILD FOR {foreign}, OR QEMU-USER-STATIC IS MISSING")
+    kind = "altra-max-m128-1s" if foreign == "aarch64" else "xeon-gold-5318y-2s"
+    there = wattloom.VirtualNode("there", kind, cpu=1)
+    with wattloom.Executor(nodes=[there], journal=tmp_path / "there.journal") as elsewhere:
+        found = elsewhere.submit(work.function, *work.args(SEED)).result(120)
+    assert found == result_of("el-passo-cpp", executor)
 
 
 def test_the_pairing_of_el_passo_holds_in_another_library(executor: wattloom.Executor) -> None:

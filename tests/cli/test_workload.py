@@ -8,6 +8,7 @@ from tests.cli.conftest import Wattloom
 
 import wattloom as wattloom_api
 from wattloom import suite
+from wattloom.errors import InputError
 from wattloom.suite import needs
 from wattloom.suite.families import zip as zips
 from wattloom.suite.families.chance import WrongResult
@@ -59,6 +60,10 @@ def test_python_has_the_same_figures_and_raises_where_the_command_fails(monkeypa
         raise WrongResult("a file is not what it was")
 
     monkeypatch.setattr(zips, "check", check)
+    with pytest.raises(InputError, match="calls: must be from 1"):
+        wattloom_api.run_workload("zip-python", calls=0)
+    with pytest.raises(InputError, match="seed: must be from 0"):
+        wattloom_api.run_workload("zip-python", seed=-1)
     with pytest.raises(WrongResult, match="zip-python: a file is not what it was"):
         wattloom_api.run_workload("zip-python", calls=1)
 

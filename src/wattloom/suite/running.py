@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from wattloom.energy.measured import Energy
+from wattloom.errors import InputError
 from wattloom.local.decorator import RemoteFunction
 from wattloom.local.decorator import function as decorated
 from wattloom.local.executor import Executor
@@ -20,6 +21,8 @@ from wattloom.suite.families.chance import WrongResult
 from wattloom.suite.work import Work
 
 Progress = Callable[[int, int], None]
+MOST_CALLS: Final = 100_000
+MOST_SEED: Final = 2**32 - 1
 TIMEOUT_S: Final = 120.0
 """Of one call: far more than any takes."""
 
@@ -59,7 +62,12 @@ def runs(
     meter: str = "auto",
     progress: Progress | None = None,
 ) -> Iterator[WorkloadRun]:
-    """Each function so many times, one call after the other: joules are clearest while nothing else runs."""
+    """Each function so many times, one call after the other: joules are clearest while nothing else runs. Raises
+    InputError for numbers that are none of calls, or no seed."""
+    if not 1 <= calls <= MOST_CALLS:
+        raise InputError("calls", f"must be from 1 to {MOST_CALLS:,}, not {calls}")
+    if not 0 <= seed <= MOST_SEED:
+        raise InputError("seed", f"must be from 0 to {MOST_SEED:,}, not {seed}")
     for at, work in enumerate(works):
         told = None if progress is None else _told(progress, at * calls, len(works) * calls)
         yield _run(work, calls, seed, journal, meter, told)

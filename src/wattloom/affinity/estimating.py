@@ -1,22 +1,32 @@
 """From what bags have shown to E and W, each with where it lies nine times out of ten.
 
-Owns the arithmetic. A function's figure is the mean over its bags, each counting alike: what matters is whom it ran
-beside. Its interval comes from how bags differ (Student's t) and from what the account itself says its joules may be
+Owns the arithmetic. A function's figure is the mean over its bags: what matters is whom it ran beside, not how often.
+For E they count alike. For W those count more in which the account knew better what functions draw: at first it has to
+learn that. Intervals come from how bags differ (Student's t) and from what the account itself says its joules may be
 off by, which no number of bags takes away. Nothing is run or read here.
 """
 
 from collections.abc import Sequence
-from math import exp, hypot, sqrt
-from statistics import NormalDist, fmean, stdev
+from math import exp, fsum, hypot, sqrt
+from statistics import NormalDist
 from typing import Final
 
 from wattloom.affinity.seen import Bags, Seen
-from wattloom.workload.function_profile import Figure, FunctionProfile, exact
+from wattloom.energy.forecast import Provenance
+from wattloom.workload.function_profile import Figure, FunctionProfile
 
 HELD: Final = 0.9
 """Share of intervals that hold the truth."""
+NORMAL: Final = NormalDist().inv_cdf((1.0 + HELD) / 2.0)
 WIDEST: Final = 10.0
 """Factor beyond which an interval says no more."""
+LEAST_COUNT: Final = 1.5
+"""Of bags that count alike: fewer say nothing of how bags differ."""
+NEIGHBOURS: Final = 0.05
+"""How far a function's joules may be from each other among different neighbours, relatively: bags of which the account
+is surer than that count alike."""
+STAYS: Final = 0.4
+"""Share of a measuring account's doubt that all bags have in common. Set on the rig, by other seeds than it is judged by."""
 STUDENT: Final = (
     6.314,
     2.920,
@@ -41,21 +51,28 @@ def student(freedom: int) -> float:
     """Student's t at 95%: by table, then by the first terms of its expansion."""
     if freedom <= len(STUDENT):
         return STUDENT[freedom - 1]
-    z = NormalDist().inv_cdf((1.0 + HELD) / 2.0)
-    return z + (z**3 + z) / (4.0 * freedom)
+    return NORMAL + (NORMAL**3 + NORMAL) / (4.0 * freedom)
 
 
-def interval(values: Sequence[float], within: float = 0.0, doubt: float = 0.0) -> Figure:
-    """The mean of positive values and its interval. `within`: relative standard error by chance inside one bag, for
+def interval(
+    values: Sequence[float], weights: Sequence[float] = (), *, within: float = 0.0, doubt: float = 0.0
+) -> Figure:
+    """The mean of positive values and its interval. `within`: relative standard error by chance inside one of them, for
     when there is one only. `doubt`: relative standard deviation of an error that all of them share."""
-    mean = fmean(values)
-    if len(values) > 1:
-        reach = student(len(values) - 1) * stdev(values) / sqrt(len(values)) / mean
+    weighs = weights or [1.0] * len(values)
+    mean = _mean(values, weighs)
+    count = fsum(weighs) ** 2 / fsum(weight * weight for weight in weighs)
+    if count > LEAST_COUNT:
+        variance = _mean([(value - mean) ** 2 for value in values], weighs) * count / (count - 1.0)
+        reach = student(max(round(count - 1.0), 1)) * sqrt(variance / count) / mean
     else:
         reach = student(1) * within
-    reach = hypot(reach, NormalDist().inv_cdf((1.0 + HELD) / 2.0) * doubt)
-    factor = min(exp(reach), WIDEST)
+    factor = min(exp(hypot(reach, NORMAL * doubt)), WIDEST)
     return Figure(mean, mean / factor, mean * factor)
+
+
+def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    return fsum(value * weight for value, weight in zip(values, weights, strict=True)) / fsum(weights)
 
 
 def inverse(figure: Figure) -> Figure:
@@ -79,8 +96,8 @@ def _profile(bags: Bags, seen: list[Seen], cold_s: float | None, memory: int, so
     return FunctionProfile(
         function=seen[0].function,
         machine=setting.machine,
-        per_core_s=inverse(interval([each.seconds / each.executions for each in seen], _within_s(seen[0]))),
-        joules=_joules(metered) if metered else None,
+        per_core_s=inverse(interval([each.seconds / each.executions for each in seen], within=_within_s(seen[0]))),
+        joules=_joules(metered, setting.provenance),
         cold_start_s=cold_s,
         memory=memory,
         executions=sum(each.executions for each in seen),
@@ -91,12 +108,16 @@ def _profile(bags: Bags, seen: list[Seen], cold_s: float | None, memory: int, so
     )
 
 
-def _joules(seen: list[Seen]) -> Figure | None:
-    each = [one.joules / one.metered for one in seen]
-    if not fmean(each) > 0.0:
+def _joules(seen: list[Seen], provenance: Provenance) -> Figure | None:
+    """What the account may be off by is of two kinds: errors of single calls and readings, which go away with their
+    number, and of what it has learned or been told of the machine, which stay."""
+    known = [one for one in seen if one.joules > 0.0]
+    if not known:
         return None
-    doubt = fmean(one.doubt_j for one in seen) / fmean(one.joules for one in seen)
-    return interval(each, _within_j(seen[0]), doubt) if len(each) > 1 or seen[0].calls > 1 else exact(each[0])
+    each, doubts = [one.joules / one.metered for one in known], [one.doubt_j / one.joules for one in known]
+    weights = [1.0 / (doubt * doubt + NEIGHBOURS * NEIGHBOURS) for doubt in doubts]
+    stays = STAYS if provenance == "measured" else 1.0
+    return interval(each, weights, within=_within_j(known[0]), doubt=stays * _mean(doubts, weights))
 
 
 def _within_s(seen: Seen) -> float:

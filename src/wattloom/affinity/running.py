@@ -5,7 +5,7 @@ Owns the loop of a round, which calls count, and what becomes of a function that
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from wattloom.affinity.bags import Bag, rounds
 from wattloom.affinity.seen import Seen, SeenBag, Trial
 from wattloom.affinity.targets import Target
 from wattloom.affinity.timed import Timed, Timing
+from wattloom.energy.forecast import Unknown
 from wattloom.energy.measured import Energy
 from wattloom.errors import WattloomError
 from wattloom.local.errors import in_words
@@ -66,14 +67,23 @@ class _Tally:
         self.problem = ""
 
     def seen(self, virtual: bool) -> Seen:
-        found = Seen(function=self.target.name, executions=0, seconds=0.0, problem=self.problem)
-        sums = {name: getattr(found, name) for name in found.__struct_fields__}
-        for timing, future in self.calls:
-            _add(sums, timing, future.energy, virtual)
-        return msgspec.structs.replace(found, **sums)
+        return tallied(
+            self.target.name, [(timing, future.energy) for timing, future in self.calls], virtual, self.problem
+        )
 
 
-def _add(sums: dict[str, Any], timing: Timing, energy: object, virtual: bool) -> None:
+def tallied(
+    function: str, calls: Iterable[tuple[Timing, Energy | Unknown]], virtual: bool = False, problem: str = ""
+) -> Seen:
+    """What calls of a function in one bag come to."""
+    found = Seen(function=function, executions=0, seconds=0.0, problem=problem)
+    sums = {name: getattr(found, name) for name in found.__struct_fields__}
+    for timing, energy in calls:
+        _add(sums, timing, energy, virtual)
+    return msgspec.structs.replace(found, **sums)
+
+
+def _add(sums: dict[str, Any], timing: Timing, energy: Energy | Unknown, virtual: bool) -> None:
     """A virtual node's joules are of the time that a call took, also while it waited: only its own counts."""
     count = timing.executions
     own = timing.seconds / (timing.seconds + timing.waited_s) if virtual and timing.seconds > 0.0 else 1.0

@@ -119,7 +119,7 @@ wheels: dist/.stamp-compiled ## build the compiled wheel for each Python that is
 		WATTLOOM_COMPILE=1 .venv-$$version/bin/pip wheel --no-build-isolation --no-deps --wheel-dir dist . || exit 1; \
 	done; ls dist/wattloom-*-cp*.whl
 
-bench: bench-decisions bench-rules bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-chaos bench-monitoring bench-disaggregation ## run all benchmarks
+bench: bench-decisions bench-rules bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-function-profiles bench-chaos bench-monitoring bench-disaggregation ## run all benchmarks
 
 bench-decisions: $(BENCH_VENV)/.stamp-wattloom ## decisions per second
 	$(BENCH_BIN)/python benchmarks/decisions.py $(BENCH_OPTIONS)
@@ -147,6 +147,10 @@ bench-chaos: $(BENCH_VENV)/.stamp-wattloom ## kill -9 at random moments, a few h
 .PHONY: bench-attribution
 bench-attribution: $(BENCH_VENV)/.stamp-wattloom ## how true the joules of single calls are, beside the rules of others
 	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/attribution.py $(BENCH_OPTIONS)
+
+.PHONY: bench-function-profiles
+bench-function-profiles: $(BENCH_VENV)/.stamp-wattloom ## how true E and W of functions are, where the truth is known
+	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/function_profiles.py $(BENCH_OPTIONS)
 
 .PHONY: bench-parity
 bench-parity: $(BENCH_VENV)/.stamp-wattloom ## what the simulator predicts, beside what happens on this machine

@@ -479,18 +479,22 @@ def _machines_here() -> "dict[str, MachineProfile]":
 
 def _function_profiles(given: "str | Path | FunctionProfiles | None") -> "tuple[FunctionProfiles, str]":
     """Profiles of functions, and where they come from, in words."""
-    from wattloom.machines.own_profile import profiles_folder
+    from wattloom.affinity.online import known_profiles
+    from wattloom.affinity.taking import own_path
     from wattloom.workload.function_profile import FunctionProfiles, read_function_profiles
 
     if isinstance(given, FunctionProfiles):
         return given, "the profiles given"
-    path = profiles_folder() / "functions.json" if given is None else Path(given)
-    if given is None and not path.exists():
+    if given is not None:
+        return read_function_profiles(Path(given)), str(given)
+    known = known_profiles(own_path())
+    if not known.rows:
         raise InputError(
             "profiles",
-            f"there are none: name a file (--profiles, or `profiles` in RATES), or take them here; they go to {path}",
+            "there are none: name a file (--profiles, or `profiles` in RATES), or take them here (`wattloom profile "
+            f"functions`); they go to {own_path()}",
         )
-    return read_function_profiles(path), str(path)
+    return known, f"{own_path()} and your journals"
 
 
 # -- what was given ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 
 from wattloom.affinity.bags import Lots
 from wattloom.affinity.seen import read_bags
-from wattloom.affinity.taking import Taken, Wishes, bags_path, own_path, profile_functions
+from wattloom.affinity.taking import FunctionsRequest, Taken, bags_path, own_path, profile_functions
 from wattloom.errors import InputError, WattloomError
 from wattloom.machines.this_machine import this_machine
 from wattloom.profiling.profiler import Step
@@ -32,8 +32,8 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, beds_are_found: 
 def taken(*functions: str, **more: Any) -> tuple[Taken, list[str], list[Step]]:
     said: list[str] = []
     steps: list[Step] = []
-    wishes = msgspec.structs.replace(Wishes(functions, LOTS, 0.3), **more)
-    found = profile_functions(wishes, lambda: "2026-11-18T10:00:00+00:00", steps.append, said.append)
+    request = msgspec.structs.replace(FunctionsRequest(functions, LOTS, 0.3), **more)
+    found = profile_functions(request, lambda: "2026-11-18T10:00:00+00:00", steps.append, said.append)
     return found, said, steps
 
 
@@ -155,9 +155,9 @@ KILLED = """
 import sys
 from pathlib import Path
 from wattloom.affinity.bags import Lots
-from wattloom.affinity.taking import Wishes, profile_functions
-wishes = Wishes((sys.argv[1],), Lots(bags=12, size=1, least=2), 0.1)
-profile_functions(wishes, lambda: "2026-11-18T10:00:00+00:00")
+from wattloom.affinity.taking import FunctionsRequest, profile_functions
+request = FunctionsRequest((sys.argv[1],), Lots(bags=12, size=1, least=2), 0.1)
+profile_functions(request, lambda: "2026-11-18T10:00:00+00:00")
 """
 
 

@@ -25,8 +25,9 @@ LEAST_COUNT: Final = 1.5
 NEIGHBOURS: Final = 0.05
 """How far a function's joules may be from each other among different neighbours, relatively: bags of which the account
 is surer than that count alike."""
-STAYS: Final = 0.4
-"""Share of a measuring account's doubt that all bags have in common. Set on the rig, by other seeds than it is judged by."""
+STAYS, PASSES = 0.4, 0.055
+"""Of a measuring account's doubt: the share that all bags have in common at least, and how much of it goes away with
+their number. Set on the rig, by other seeds than judge it."""
 STUDENT: Final = (
     6.314,
     2.920,
@@ -116,8 +117,15 @@ def _joules(seen: list[Seen], provenance: Provenance) -> Figure | None:
         return None
     each, doubts = [one.joules / one.metered for one in known], [one.doubt_j / one.joules for one in known]
     weights = [1.0 / (doubt * doubt + NEIGHBOURS * NEIGHBOURS) for doubt in doubts]
-    stays = STAYS if provenance == "measured" else 1.0
-    return interval(each, weights, within=_within_j(known[0]), doubt=stays * _mean(doubts, weights))
+    doubt = _mean(doubts, weights)
+    stays = _stays(doubt) if provenance == "measured" else doubt
+    return interval(each, weights, within=_within_j(known[0]), doubt=stays)
+
+
+def _stays(doubt: float) -> float:
+    """What of a measuring account's doubt all bags have in common: of a large one nearly all, since then functions are
+    not told apart yet."""
+    return max(STAYS * doubt, sqrt(max(doubt * doubt - PASSES * PASSES, 0.0)))
 
 
 def _within_s(seen: Seen) -> float:

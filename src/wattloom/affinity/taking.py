@@ -1,4 +1,4 @@
-"""The way in: function profiles of this machine, from what a caller wishes.
+"""The way in: function profiles of this machine, from what a caller wants.
 
 Owns the order (each function alone, then bag after bag), what is kept of an interrupted run, and where the files go.
 After every bag all that is known is on the disk.
@@ -34,7 +34,7 @@ REST_S: Final = 1.0
 FILE: Final = "functions.json"
 
 
-class Wishes(msgspec.Struct, frozen=True):
+class FunctionsRequest(msgspec.Struct, frozen=True):
     """What a caller may choose."""
 
     functions: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def bags_path(path: Path, machine: str) -> Path:
 
 
 def profile_functions(
-    wishes: Wishes,
+    request: FunctionsRequest,
     date: Callable[[], str],
     tell: Tell = lambda step: None,
     say: Callable[[str], None] = lambda words: None,
@@ -82,26 +82,26 @@ def profile_functions(
 ) -> Taken:
     """Take the bags that are missing, and put what they come to into the file. `say` is told of what goes wrong on the
     way; `how` are further arguments of the executors."""
-    machine = played(wishes.machine, wishes.nodes, how.get("meter", wishes.meter))
-    wanted = targets(wishes.functions)
-    drawn([each.name for each in wanted], wishes.lots)  # what is wrong is said before anything is run
-    refuse_missing_folder(wishes.output)
-    path = own_path() if wishes.output is None else wishes.output
+    machine = played(request.machine, request.nodes, how.get("meter", request.meter))
+    wanted = targets(request.functions)
+    drawn([each.name for each in wanted], request.lots)  # what is wrong is said before anything is run
+    refuse_missing_folder(request.output)
+    path = own_path() if request.output is None else request.output
     if path.exists():
         read_function_profiles(path)  # a file that is something else is not written over
     with alone(profiles_folder()), signals_raise():
-        known = _beginning(bags_path(path, machine.name), _setting(wishes, machine), date(), wishes.fresh)
-        taking = _Taking(wishes, machine, wanted, known, path, tell, say, how)
+        known = _beginning(bags_path(path, machine.name), _setting(request, machine), date(), request.fresh)
+        taking = _Taking(request, machine, wanted, known, path, tell, say, how)
         news = not known.finished
         bags = taking.run(date) if news else known
         return Taken(path, taking.merged(bags), bags, news)
 
 
-def _setting(wishes: Wishes, machine: Played) -> Setting:
+def _setting(request: FunctionsRequest, machine: Played) -> Setting:
     return Setting(
-        functions=wishes.functions,
-        lots=wishes.lots,
-        seconds=wishes.seconds,
+        functions=request.functions,
+        lots=request.lots,
+        seconds=request.seconds,
         machine=machine.name,
         cores=machine.cores,
         meter=machine.meter,
@@ -130,7 +130,7 @@ class _Taking:
 
     def __init__(
         self,
-        wishes: Wishes,
+        request: FunctionsRequest,
         machine: Played,
         wanted: list[Target],
         known: Bags,
@@ -139,7 +139,7 @@ class _Taking:
         say: Callable[[str], None],
         how: dict[str, Any],
     ) -> None:
-        self._wishes, self._machine, self._targets, self._bags = wishes, machine, wanted, known
+        self._request, self._machine, self._targets, self._bags = request, machine, wanted, known
         self._path, self._tell, self._say, self._how = path, tell, say, how
         self._words = ""
         self._done = 0
@@ -153,7 +153,7 @@ class _Taking:
         able = [each.function for each in self._bags.able]
         if not able:
             raise WattloomError("none of the functions works: there is nothing to profile")
-        lots = self._wishes.lots
+        lots = self._request.lots
         bags = drawn(able, lots)
         missing = [(number, bag) for number, bag in enumerate(bags) if not self._has(number, bag)]
         if missing:
@@ -177,7 +177,7 @@ class _Taking:
         self._step(f"{target.words} alone")
         known = self._bags.trial(target.name)
         if known is None:
-            known = tried(target, self._wishes.timeout_s, **self._without_meter)
+            known = tried(target, self._request.timeout_s, **self._without_meter)
             self._keep(msgspec.structs.replace(self._bags, trials=(*self._bags.trials, known)))
         if known.problem:
             self._say(f"{target.words} is left out: {known.problem}")
@@ -204,9 +204,9 @@ class _Taking:
                     self._machine.cores,
                     wanted,
                     trials,
-                    self._wishes.seconds,
+                    self._request.seconds,
                     virtual=self._machine.virtual,
-                    timeout_s=self._wishes.timeout_s,
+                    timeout_s=self._request.timeout_s,
                     beat=self._beat,
                 )
 
@@ -229,8 +229,8 @@ class _Taking:
         self._beat()
 
     def _beat(self) -> None:
-        bags = self._wishes.lots.bags
-        each_s = self._bag_s / self._bags_run if self._bags_run else self._wishes.seconds
+        bags = self._request.lots.bags
+        each_s = self._bag_s / self._bags_run if self._bags_run else self._request.seconds
         left_s = each_s * (bags - len(self._bags.bags))
         self._tell(Step(self._words, self._done, len(self._targets) + bags, left_s))
 

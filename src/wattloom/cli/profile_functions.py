@@ -13,7 +13,7 @@ from wattloom.cli.printing import say
 from wattloom.cli.profile_options import FILE
 
 if TYPE_CHECKING:
-    from wattloom.affinity.taking import Taken, Wishes
+    from wattloom.affinity.taking import FunctionsRequest, Taken
     from wattloom.workload.function_profile import FunctionProfiles
 
 LONGEST_BAG_S = 86_400.0
@@ -113,11 +113,11 @@ def functions(
         _from_journal(functions, journal, machine, output, as_json)
         return
     from wattloom.affinity.bags import Lots
-    from wattloom.affinity.taking import Wishes
+    from wattloom.affinity.taking import FunctionsRequest
 
     lots = Lots(bags, size, least, seed)
-    wishes = Wishes(functions, lots, seconds, machine, nodes, meter, output, not resume, timeout)
-    _print_taken(_taken(wishes), as_json)
+    request = FunctionsRequest(functions, lots, seconds, machine, nodes, meter, output, not resume, timeout)
+    _print_taken(_taken(request), as_json)
 
 
 @click.command(short_help="Write function profiles into a file for another machine.")
@@ -211,14 +211,14 @@ def _show(found: "FunctionProfiles", path: Path, plot: Path | None, reference: s
 # -- what the commands do ----------------------------------------------------------------------------------------------
 
 
-def _taken(wishes: "Wishes") -> "Taken":
+def _taken(request: "FunctionsRequest") -> "Taken":
     from wattloom.affinity.taking import own_path, profile_functions
     from wattloom.cli.profile_bar import progress_of_steps
     from wattloom.profiling.storing import date
 
-    path = own_path() if wishes.output is None else wishes.output
+    path = own_path() if request.output is None else request.output
     with progress_of_steps(path) as tell:
-        return profile_functions(wishes, date, tell, lambda words: say(f"warning: {words}", err=True))
+        return profile_functions(request, date, tell, lambda words: say(f"warning: {words}", err=True))
 
 
 def _print_taken(taken: "Taken", as_json: bool) -> None:

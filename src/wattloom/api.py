@@ -85,6 +85,7 @@ __all__ = [
     "plan",
     "policies",
     "profile_cpu",
+    "profile_functions",
     "prune",
     "replay",
     "run",
@@ -359,6 +360,47 @@ def profile_cpu(
     path = None if output is None else Path(output)
     request = taking.ProfileRequest(levels, stressors, frequencies, path, fresh, builtin, terms)
     return taking.profile_cpu(request, taking.meter_for(meter), storing.date, progress or (lambda step: None))
+
+
+def profile_functions(
+    functions: Sequence[str] = (),
+    *,
+    bags: int = 20,
+    size: int = 8,
+    least: int = 2,
+    seconds: float = 10.0,
+    seed: int = 1,
+    machine: str = "",
+    nodes: str | Path | None = None,
+    meter: str = "",
+    timeout_s: float = 600.0,
+    output: str | Path | None = None,
+    fresh: bool = False,
+    progress: "Tell | None" = None,
+    warn: Callable[[str], None] | None = None,
+) -> "FunctionProfiles":
+    """Run bags of functions here: how many executions a core makes in a second, and what one costs.
+
+    It is written after every bag; called again, it goes on where it was interrupted. Arguments are the command's
+    options; `warn` is told of functions that crashed. All that the file knows then comes back.
+    """
+    from wattloom.affinity.bags import Lots
+    from wattloom.affinity.taking import FunctionsRequest
+    from wattloom.affinity.taking import profile_functions as take
+    from wattloom.profiling.storing import date
+
+    request = FunctionsRequest(
+        tuple(functions),
+        Lots(bags, size, least, seed),
+        seconds,
+        machine,
+        None if nodes is None else Path(nodes),
+        meter,
+        None if output is None else Path(output),
+        fresh,
+        timeout_s,
+    )
+    return take(request, date, progress or (lambda step: None), warn or (lambda words: None)).profiles
 
 
 def meters() -> list[MeterInfo]:

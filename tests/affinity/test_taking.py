@@ -1,6 +1,7 @@
 """Bags of real functions in real workers: what is kept, what is said, what goes on."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import msgspec
 import pytest
 
 from wattloom.affinity.bags import Lots
+from wattloom.affinity.running import without_waiting
 from wattloom.affinity.seen import read_bags
 from wattloom.affinity.taking import FunctionsRequest, Taken, bags_path, own_path, profile_functions
+from wattloom.affinity.timed import Timing
 from wattloom.errors import InputError, WattloomError
 from wattloom.machines.this_machine import this_machine
 from wattloom.profiling.profiler import Step
@@ -200,3 +203,31 @@ def test_a_full_disk_is_said_and_what_was_there_stays(tmp_path: Path, monkeypatc
         taken(LONGER)
     assert read_function_profiles(own_path()) == first.profiles
     assert len(read_bags(bags_path(own_path(), this_machine().name)).bags) == 1
+
+
+BUSY_JS = """
+exports.handler = (milliseconds) => {
+  const end = process.cpuUsage().user / 1000 + milliseconds;
+  let rounds = 0;
+  while (process.cpuUsage().user / 1000 < end) { for (let i = 0; i < 1000; i++) rounds += i; }
+  return rounds;
+};
+"""
+
+
+def test_a_function_of_another_language_is_timed_call_by_call(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("no node here (Debian: nodejs)")
+    (tmp_path / "busy.js").write_text(BUSY_JS)
+    found, said, _ = taken(f"{tmp_path}/busy.js:handler=[20]", SHORT, seconds=1.0)
+    assert said == []
+    row = found.profiles.by_pair["busy.js:handler", this_machine().name]
+    assert 25.0 < row.per_core_s.value < 65.0
+    assert row.joules is not None
+    assert row.cold_start_s is not None
+    assert row.cold_start_s > 0.02
+
+
+def test_what_a_call_waited_for_a_core_is_taken_out_of_its_time() -> None:
+    timing = without_waiting(Timing(1, 0.0, 2.0, 0.0, 0, False), 0.25)
+    assert (timing.seconds, timing.waited_s) == (1.5, 0.5)

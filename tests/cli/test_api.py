@@ -36,6 +36,7 @@ PUBLIC = {
     *("machine_curve", "machine_match"),
     "attribute",
     "profile_cpu",
+    "profile_functions",
     "validate_attribution",
     *("plan", "run_workload", "workloads"),
     *("load", "RemoteError"),

@@ -21,6 +21,7 @@ FUNCTIONS = (
     *("machine_curve", "machine_match"),
     "attribute",
     "profile_cpu",
+    "profile_functions",
     "validate_attribution",
     "experiment",
     *("run_workload", "workloads"),

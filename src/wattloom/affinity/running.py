@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,27 +23,44 @@ from wattloom.errors import WattloomError
 from wattloom.local.errors import in_words
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
-from wattloom.local.options import Options
 from wattloom.metering.proc import PROC, busy_seconds, family_seconds
 
 CALL_S: Final = 0.1
 """So long is a call meant to be: executions that are shorter are made several at a time."""
 MOST_TIMES: Final = 100_000
 BEAT_S: Final = 0.25
+MOST_AT_ONCE: Final = 8
+LEAST_SHARE: Final = 0.01
+"""Of its time that a call had a core, whatever is read."""
 TIMEOUT_S: Final = 600.0
 LONGEST_PROBLEM: Final = 200
 
 
+def submitted(executor: Executor, target: Target, timeout_s: float, timed: Timed | None) -> TaskFuture:
+    """A call of it on its way. `timed`: several executions of a function of Python, with their clocks."""
+    options = msgspec.structs.replace(target.options, timeout=timeout_s)
+    return executor.submit_with(options, timed or target.function, target.args)
+
+
+def timing_of(future: TaskFuture, began: float) -> Timing:
+    """What a call took. `began`: when it was submitted. InputError and whatever the function raised."""
+    found = future.result()
+    if isinstance(found, Timing):
+        return found
+    return Timing(1, began, future.seconds or 0.0, 0.0, 0, False)
+
+
 def tried(target: Target, timeout_s: float = TIMEOUT_S, **how: Any) -> Trial:
     """Call it twice in a worker of its own: how it starts from nothing, how long it takes, and whether it works."""
-    options = Options(timeout=timeout_s)
+    timed = Timed(target.function) if target.python else None
     with tempfile.TemporaryDirectory(prefix="wattloom-trial-") as folder:
         journal = Path(folder) / "trial.journal"
         with Executor(1, journal=journal, meter="off", policy="fifo", **how) as executor:
-            submitted = time.monotonic()
+            began = time.monotonic()
             try:
-                first: Timing = executor.submit_with(options, Timed(target.function), target.args).result()
-                again: Timing = executor.submit_with(options, Timed(target.function), target.args).result()
+                first = timing_of(submitted(executor, target, timeout_s, timed), began)
+                took = time.monotonic() - began
+                again = timing_of(submitted(executor, target, timeout_s, timed), began)
             except Exception as problem:
                 if not executor.usable:
                     raise
@@ -50,10 +68,37 @@ def tried(target: Target, timeout_s: float = TIMEOUT_S, **how: Any) -> Trial:
     times = round(CALL_S / max(again.seconds, CALL_S / MOST_TIMES))
     return Trial(
         function=target.name,
-        cold_start_s=first.began - submitted,
+        cold_start_s=first.began - began if target.python else max(took - again.seconds, 0.0),
         memory=again.peak_bytes,
         times=max(times, 1),
     )
+
+
+def without_waiting(timing: Timing, share: float) -> Timing:
+    """A call that was timed from outside, without what it waited for a core."""
+    waited_s = timing.seconds * share
+    return msgspec.structs.replace(timing, seconds=timing.seconds - waited_s, waited_s=waited_s)
+
+
+def below_waited_s() -> float:
+    """Seconds for which processes that workers have started could have run and had no core, all together."""
+    return sum(_waited_s(grandchild) for child in _children("self") for grandchild in _children(child))
+
+
+def _children(process: str) -> list[str]:
+    found: list[str] = []
+    for file in (PROC / process / "task").glob("*/children"):
+        with suppress(OSError):
+            found += file.read_text().split()
+    return found
+
+
+def _waited_s(process: str) -> float:
+    total = sum(map(_waited_s, _children(process)))
+    for file in (PROC / process / "task").glob("*/schedstat"):
+        with suppress(OSError, ValueError, IndexError):
+            total += int(file.read_text().split()[1]) * 1e-9
+    return total
 
 
 class _Tally:
@@ -61,10 +106,17 @@ class _Tally:
 
     def __init__(self, target: Target, times: int) -> None:
         self.target: Final = target
-        self.timed: Final = Timed(target.function, times)
+        self.timed: Final = Timed(target.function, times) if target.python else None
+        self.at_once: Final = 1 if target.python else min(times, MOST_AT_ONCE)
+        """Calls that are on their way for one core: short ones follow each other without a pause."""
         self.calls: Final[list[tuple[Timing, TaskFuture]]] = []
         """Those that count."""
         self.problem = ""
+
+    def take_waiting_out(self, share: float, first: int) -> None:
+        """Of calls from that one on, if they have not done so themselves."""
+        if not self.target.python:
+            self.calls[first:] = [(without_waiting(timing, share), future) for timing, future in self.calls[first:]]
 
     def seen(self, virtual: bool) -> Seen:
         return tallied(
@@ -118,7 +170,9 @@ class BagRunner:
         self._virtual: Final = virtual
         self._targets: Final = {each.name: each for each in targets}
         self._times: Final = {each.function: each.times for each in trials}
-        self._options: Final = Options(timeout=timeout_s)
+        self._timeout_s: Final = timeout_s
+        self._foreign_s = 0.0
+        """Of calls in the present round that do not time themselves."""
         self._tallies: dict[str, _Tally] = {}
 
     def run(self, number: int, bag: Bag) -> SeenBag:
@@ -137,11 +191,14 @@ class BagRunner:
         return SeenBag(number=number, bag=bag, seen=seen, seconds=round(seconds, 3), other_cores=others)
 
     def _round(self, functions: Bag, seconds: float) -> None:
-        end = time.monotonic() + seconds
         running: dict[TaskFuture, _Tally] = {}
         before = {name: len(self._tallies[name].calls) for name in functions}
+        self._warm_up(functions)
+        waited_s, self._foreign_s = below_waited_s(), 0.0
+        end = time.monotonic() + seconds
         for name in functions:
-            self._next(self._tallies[name], running)
+            for _ in range(self._tallies[name].at_once):
+                self._next(self._tallies[name], running)
         while running:
             done, _ = wait(running, BEAT_S, FIRST_COMPLETED)
             goes_on = time.monotonic() < end or any(
@@ -155,24 +212,40 @@ class BagRunner:
                 if goes_on:
                     self._next(tally, running)
             self._beat()
+        if self._foreign_s > 0.0:
+            share = min(max(below_waited_s() - waited_s, 0.0) / self._foreign_s, 1.0 - LEAST_SHARE)
+            for name, count in before.items():
+                self._tallies[name].take_waiting_out(share, count)
 
     def _next(self, tally: _Tally, running: dict[TaskFuture, _Tally]) -> None:
         """The next call on this core; of another function of the bag if this one has crashed."""
         if tally.problem:
             tally = next((each for each in self._tallies.values() if not each.problem), tally)
         if not tally.problem:
-            running[self._executor.submit_with(self._options, tally.timed, tally.target.args)] = tally
+            future = submitted(self._executor, tally.target, self._timeout_s, tally.timed)
+            running[future] = tally
+
+    def _warm_up(self, functions: Bag) -> None:
+        """Functions of other languages have a process of their own beside each worker: it is there before the time is
+        taken. One of Python says itself that it was loaded."""
+        for tally in {name: self._tallies[name] for name in functions}.values():
+            if not tally.target.python and not tally.problem:
+                calls = [submitted(self._executor, tally.target, self._timeout_s, None) for _ in range(self._cores)]
+                for call in calls:
+                    self._took(tally, call, counts=False)
 
     def _took(self, tally: _Tally, future: TaskFuture, counts: bool) -> None:
         """A call has ended. The first in a process, which loads it, and those that end when others have ended already
         do not count."""
         try:
-            timing: Timing = future.result()
+            timing = timing_of(future, 0.0)
         except (Exception, CancelledError) as problem:
             if not self._executor.usable:
                 raise WattloomError(f"the bag was broken off: {_words(problem)}") from problem
             tally.problem = tally.problem or _words(problem)
             return
+        if not tally.target.python:
+            self._foreign_s += timing.seconds
         if counts and not timing.first:
             tally.calls.append((timing, future))
 

@@ -84,22 +84,30 @@ def profile_functions(
     way; `how` are further arguments of the executors."""
     machine = played(request.machine, request.nodes, how.get("meter", request.meter))
     wanted = targets(request.functions)
+    _refuse_none(wanted)
     drawn([each.name for each in wanted], request.lots)  # what is wrong is said before anything is run
     refuse_missing_folder(request.output)
     path = own_path() if request.output is None else request.output
     if path.exists():
         read_function_profiles(path)  # a file that is something else is not written over
     with alone(profiles_folder()), signals_raise():
-        known = _beginning(bags_path(path, machine.name), _setting(request, machine), date(), request.fresh)
+        known = _beginning(bags_path(path, machine.name), _setting(request, wanted, machine), date(), request.fresh)
         taking = _Taking(request, machine, wanted, known, path, tell, say, how)
         news = not known.finished
         bags = taking.run(date) if news else known
         return Taken(path, taking.merged(bags), bags, news)
 
 
-def _setting(request: FunctionsRequest, machine: Played) -> Setting:
+def _refuse_none(wanted: list[Target]) -> None:
+    if not wanted:
+        raise InputError(
+            "functions", "name at least one, as module:function; or `wattloom workload list` says what the suite's need"
+        )
+
+
+def _setting(request: FunctionsRequest, wanted: list[Target], machine: Played) -> Setting:
     return Setting(
-        functions=request.functions,
+        functions=tuple(each.words for each in wanted),
         lots=request.lots,
         seconds=request.seconds,
         machine=machine.name,

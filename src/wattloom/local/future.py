@@ -56,7 +56,7 @@ class TaskFuture(Future[Any]):
     long as the call waits. Here many futures share one, so whoever waits looks whether it was for him.
     """
 
-    __slots__ = ("_dispatcher", "_energy", "_owed", "_tariff", "task_id")
+    __slots__ = ("_dispatcher", "_energy", "_owed", "_tariff", "seconds", "task_id")
 
     def __init__(self, task: str, number: int = 0) -> None:
         self._condition = CONDITIONS[number % len(CONDITIONS)]
@@ -70,6 +70,8 @@ class TaskFuture(Future[Any]):
         self._energy: tuple[float, float, Provenance] | float | Unknown | None = None
         """Its joules; or, of a short call, its CPU seconds, for which it pays by the tariff."""
         self._tariff: Tariff | None = None
+        self.seconds: float | None = None
+        """How long its last attempt ran, by its worker's clock; None: it has not ended, or nobody saw how."""
         self._owed: int = 0
         """Attempts that have ended and whose joules are not known yet."""
         self._dispatcher: CallDispatcher | None = None

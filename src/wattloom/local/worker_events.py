@@ -86,6 +86,7 @@ class WorkerEvents:
 
     def ended(self, worker: HostWorker, job: Job, end: EndFrame) -> None:
         now, finished = self._clock.now, end.status == frames.VALUE
+        job.future.seconds = end.seconds
         if self._accounting is not None:
             self._accounting.ended(worker, job, end, now, finished)
         if end.output:

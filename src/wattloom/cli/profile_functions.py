@@ -97,8 +97,8 @@ def functions(
     of ten. After every bag all is on the disk; after an interruption the same command goes on. Leave the machine alone
     meanwhile.
 
-    FUNCTIONS are module:function or file.py:function, a file of another language as `wattloom.load` takes it, or names of
-    the suite's; arguments are a JSON list behind =. Left out: those of the suite that can run here.
+    FUNCTIONS are module:function or file.py:function, a file of another language as `wattloom.load` takes it, or names
+    of the suite's; arguments are a JSON list behind =. Left out: those of the suite that can run here.
 
     \b
     Examples:

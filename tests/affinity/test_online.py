@@ -37,14 +37,12 @@ def test_calls_that_keep_several_cores_busy_count_for_all_of_them(tmp_path: Path
     journal = tmp_path / "work.journal"
     with wattloom.Executor(2, journal=journal, meter="off") as executor:
         executor.submit(longer, 60_000).result()
-        once = from_journals([journal]).rows[0].per_core_s.value
         wide = wattloom.function(cpu=2.0)(longer)
         executor.submit(wide, 60_000).result()
     both = from_journals([journal]).rows[0]
     listed = wattloom.tasks(journal, limit=None)
     core_s = sum((each.seconds or 0.0) * cores for each, cores in zip(listed, (2.0, 1.0), strict=True)) / 2.0
     assert both.per_core_s.value == pytest.approx(1.0 / core_s)
-    assert both.per_core_s.value < once
     assert both.joules is None, "without a meter nothing is known, which is not nothing"
 
 

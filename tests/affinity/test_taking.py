@@ -16,6 +16,7 @@ from wattloom.affinity.bags import Lots
 from wattloom.affinity.running import without_waiting
 from wattloom.affinity.seen import read_bags
 from wattloom.affinity.taking import FunctionsRequest, Taken, bags_path, own_path, profile_functions
+from wattloom.affinity.targets import targets
 from wattloom.affinity.timed import Timing
 from wattloom.errors import InputError, WattloomError
 from wattloom.machines.this_machine import this_machine
@@ -131,7 +132,7 @@ def test_a_virtual_node_has_the_speed_and_the_power_of_another_machine() -> None
         (("nowhere.py:f",), {}, "there is no file nowhere.py"),
         (("dumps",), {}, "must be module:function"),
         ((SHORT, SHORT), {}, "is there twice"),
-        ((), {}, "name at least one"),
+        ((), {"lots": Lots(bags=1, size=1, least=2)}, "need [0-9]+ bags, not 1"),
         ((SHORT,), {"machine": "cray-1"}, "not in the catalogue"),
         ((SHORT,), {"nodes": Path("nodes.toml")}, "--machine says which"),
         ((SHORT,), {"output": Path("/nowhere/at/all.json")}, "there is no folder"),
@@ -231,3 +232,10 @@ def test_a_function_of_another_language_is_timed_call_by_call(tmp_path: Path) ->
 def test_what_a_call_waited_for_a_core_is_taken_out_of_its_time() -> None:
     timing = without_waiting(Timing(1, 0.0, 2.0, 0.0, 0, False), 0.25)
     assert (timing.seconds, timing.waited_s) == (1.5, 0.5)
+
+
+def test_functions_of_the_suite_are_known_by_their_names() -> None:
+    found, said, _ = taken("matrix-native-python", "zip-python")
+    assert said == []
+    assert sorted(found.profiles.functions) == ["matrix-native-python", "zip-python"]
+    assert set(found.profiles.functions) <= {each.name for each in targets(())}, "and are taken if none is named"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wattloom.history.stored_log import rows_of
 from wattloom.journal.errors import JournalBusy
-from wattloom.journal.payloads import KeptFunction, KeptResult
+from wattloom.journal.payloads import KeptFunction
 from wattloom.journal.pending import MOST_OUTPUT, Change, Pending, RunEnded, RunLookedAt, RunTakenOver, WorkerStarted
 from wattloom.journal.retention import Retention, too_much
 from wattloom.journal.store import RunStart
@@ -36,7 +36,6 @@ class Tables:
     log: dict[int, bytes] = field(default_factory=dict)
     payloads: dict[int, bytes] = field(default_factory=dict)
     functions: dict[str, tuple[str, int, bytes]] = field(default_factory=dict)
-    results: dict[str, KeptResult] = field(default_factory=dict)
     output: dict[tuple[int, str], bytes] = field(default_factory=dict)
     learned: dict[tuple[str, str], bytes] = field(default_factory=dict)
     workers: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -86,7 +85,6 @@ class MemoryStore:
             after.log[row] = b"".join(pending.records)
         for chunk in pending.forgotten:
             after.payloads.pop(chunk, None)
-        after.results.update(pending.results)
         for whose, text in pending.output.items():
             after.output[whose] = (after.output.get(whose, b"") + text)[-MOST_OUTPUT:]
         for about, figures in pending.learned.items():
@@ -114,9 +112,6 @@ class MemoryStore:
     def function(self, digest: str) -> KeptFunction | None:
         found = self.tables.functions.get(digest)
         return None if found is None else KeptFunction(digest, found[0], found[2])
-
-    def result_of(self, key: str) -> KeptResult | None:
-        return self.tables.results.get(key)
 
     def learned(self, function: str, machine: str) -> bytes | None:
         return self.tables.learned.get((function, machine))

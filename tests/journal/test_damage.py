@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from time import time
 
 import msgspec
 import pytest
@@ -40,7 +39,6 @@ def write(path: Path) -> None:
     journal.begin_run(Header(VERSION, "fifo", "local"), 1000.0)
     journal.keep_function("d1", "f", b"blob")
     journal.keep([Call("1-1", "d1", b"args"), Call("1-2", "d1", b"args")])
-    journal.keep_result("f\nk", "1-0", "finished", b"a result", time())
     journal.learn("f", "m", {"runs": 3})
     for line in LINES:
         journal.append(line)
@@ -146,15 +144,6 @@ def test_rows_that_have_changed_places_are_found(damaged: Callable[..., Path]) -
 def test_a_damaged_payload_is_named(damaged: Callable[..., Path], how: str) -> None:
     text = said_by(damaged(f"UPDATE payloads SET body = {how}"))
     assert "run 1: row 1 of its payloads" in text
-
-
-def test_a_damaged_result_is_not_given_to_anybody(damaged: Callable[..., Path]) -> None:
-    journal = Journal.open(damaged("UPDATE results SET body = zeroblob(8)"))
-    try:
-        with pytest.raises(JournalCorrupt, match=r"run 1: row .* of its results has another checksum"):
-            journal.result_of("f\nk")
-    finally:
-        journal.close()
 
 
 @pytest.mark.parametrize("how", ["x'ff'", "'x'", "'nul'", "x'7b'"])

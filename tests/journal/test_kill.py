@@ -133,7 +133,6 @@ journal.keep([Call("t2", "d", b"")])
 journal.keep([Call("t3", "d", b"")])
 journal.forget(chunk)
 journal.keep_function("d", "f", b"blob")
-journal.keep_result("k", "t1", "finished", b"", time.time())
 journal.keep_output("t1", b"text")
 journal.learn("f", "m", 1)
 left = int(sys.argv[2])
@@ -148,7 +147,7 @@ journal.store.connection().set_trace_callback(statement)
 journal.commit()
 os.kill(os.getpid(), 9)
 """
-STATEMENTS = 11
+STATEMENTS = 10
 """Of that commit, from BEGIN to COMMIT."""
 
 
@@ -158,10 +157,10 @@ def test_a_program_killed_at_any_statement_of_a_commit_leaves_all_of_it_or_nothi
 ) -> None:
     assert start(DYING, path, statements).wait(timeout=60) == -signal.SIGKILL
     with closing(sqlite3.connect(path)) as connection:
-        tables = ("log", "payloads", "functions", "results", "output", "learned")
+        tables = ("log", "payloads", "functions", "output", "learned")
         found = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
     whole = statements == STATEMENTS
-    assert found == ([2, 2, 1, 1, 1, 1] if whole else [1, 1, 0, 0, 0, 0])
+    assert found == ([2, 2, 1, 1, 1] if whole else [1, 1, 0, 0, 0])
 
 
 HOLDER = """

@@ -29,7 +29,6 @@ def a_run(path: Path, days_ago: float, *, megabytes: float = 0.0, left: int | No
     journal.keep_function(f"d{run}", "f", b"blob")
     journal.keep([Call(f"t{run}", f"d{run}", b"args")])
     journal.keep_output(f"t{run}", b"text")
-    journal.keep_result(f"k{run}", f"t{run}", "finished", b"", ended)
     for _ in range(round(megabytes * 10)):
         journal.append(b'{"event":"tick","time":1.0}\n' * (100_000 // 28))
         journal.commit()
@@ -40,7 +39,7 @@ def a_run(path: Path, days_ago: float, *, megabytes: float = 0.0, left: int | No
 
 def rows(path: Path) -> list[int]:
     with closing(sqlite3.connect(path)) as connection:
-        tables = ("runs", "payloads", "functions", "output", "results")
+        tables = ("runs", "payloads", "functions", "output")
         return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
 
 
@@ -53,7 +52,7 @@ def test_runs_that_ended_too_long_ago_go_with_all_they_had(path: Path) -> None:
         a_run(path, days)
     assert prune_file(path, Retention()).runs == (1, 2)
     assert numbers(path) == [3, 4]
-    assert rows(path) == [2] * 5
+    assert rows(path) == [2] * 4
 
 
 def test_opening_a_journal_prunes_it(path: Path) -> None:
@@ -74,7 +73,7 @@ def test_the_oldest_go_when_the_journal_is_too_large_and_the_file_becomes_smalle
     assert pruned.bytes == size - path.stat().st_size
 
 
-@pytest.mark.parametrize("what", ["function", "payload", "result", "output"])
+@pytest.mark.parametrize("what", ["function", "payload", "output"])
 def test_what_is_kept_beside_the_log_counts(path: Path, what: str) -> None:
     large = b"x" * 60_000  # the most that is kept of an output is a little more
     journal = Journal.open(path, retention=KEEP_ALL)
@@ -86,8 +85,6 @@ def test_what_is_kept_beside_the_log_counts(path: Path, what: str) -> None:
                 journal.keep_function(name, "f", large)
             elif what == "payload":
                 journal.keep([Call(name, "d", large)])
-            elif what == "result":
-                journal.keep_result(name, name, "finished", large, NOW)
             else:
                 journal.keep_output(name, large)
         journal.end_run(NOW)
@@ -103,11 +100,10 @@ def test_a_run_that_was_cut_off_counts_whole(path: Path) -> None:
     journal.begin_run(HEADER, NOW)
     journal.append(SUBMITTED % 1)
     journal.keep_output("t1", b"x" * 60_000)
-    journal.keep_result("k", "t1", "finished", b"x" * 70_000, NOW)
     journal.keep_function("d", "f", b"x" * 80_000)
     journal.close()
     before = runs(path)[0].bytes
-    assert 210_000 < before < 211_000
+    assert 140_000 < before < 141_000
     journal = Journal.open(path, retention=KEEP_ALL)
     assert len(journal.unfinished()) == 1
     journal.close()
@@ -152,7 +148,7 @@ def test_unfinished_tasks_keep_their_run_unless_forced(path: Path) -> None:
     assert prune_file(path, Retention(megabytes=0.001)).runs == ()
     assert numbers(path) == [1, 2]
     assert prune_file(path, Retention(force=True)).runs == (1, 2)
-    assert rows(path) == [0] * 5
+    assert rows(path) == [0] * 4
 
 
 def test_once_taken_over_a_run_goes_like_any_other(path: Path) -> None:

@@ -1,7 +1,6 @@
 """What a journal is given is on disk after a commit, as one whole."""
 
 import sqlite3
-import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from wattloom.history.log import Log
 from wattloom.history.runs import learned_in, output_of, runs
 from wattloom.journal.errors import JournalBusy
 from wattloom.journal.journal import Journal
-from wattloom.journal.payloads import Call, KeptFunction, KeptResult
+from wattloom.journal.payloads import Call, KeptFunction
 from wattloom.journal.pending import MOST_OUTPUT
 
 from .conftest import Opener, connection_of
@@ -30,13 +29,12 @@ def test_nothing_is_on_disk_before_the_commit_and_everything_after(path: Path, o
     journal.append(TICK)
     journal.keep([Call("t1", "d", b"args")])
     journal.keep_function("d", "f", b"blob")
-    journal.keep_result("k", "t1", "finished", b"42", 5.0)
     journal.keep_output("t1", b"hello\n")
     journal.learn("f", "m", {"calls": 3})
-    tables = ("log", "payloads", "functions", "results", "output", "learned")
-    assert [count(path, table) for table in tables] == [0] * 6
+    tables = ("log", "payloads", "functions", "output", "learned")
+    assert [count(path, table) for table in tables] == [0] * 5
     journal.commit()
-    assert [count(path, table) for table in tables] == [1] * 6
+    assert [count(path, table) for table in tables] == [1] * 5
 
 
 def test_one_commit_is_one_row_of_the_log(path: Path, open_journal: Opener) -> None:
@@ -83,18 +81,6 @@ def test_a_function_is_stored_once_also_over_runs(path: Path, open_journal: Open
         assert journal.function("e") is None
         journal.close()
     assert count(path, "functions") == 1
-
-
-def test_results_are_found_by_their_key_before_and_after_the_commit_and_in_a_later_run(open_journal: Opener) -> None:
-    journal, now = open_journal(), time.time()
-    assert journal.result_of("k") is None
-    journal.keep_result("k", "t1", "finished", b"\x00result", now)
-    before = journal.result_of("k")
-    journal.commit()
-    after = journal.result_of("k")
-    journal.close()
-    later = open_journal(run=False).result_of("k")
-    assert before == after == later == KeptResult("k", "t1", 1, "finished", b"\x00result", now)
 
 
 def test_what_was_learned_is_replaced_and_read_back(path: Path, open_journal: Opener) -> None:
@@ -201,4 +187,4 @@ def test_a_closed_journal_is_one_file_and_its_lock(path: Path, open_journal: Ope
     journal.close()
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["work.journal", "work.journal.lock"]
     with pytest.raises(ValueError, match="is closed"):
-        journal.result_of("k")
+        journal.function("d")

@@ -110,18 +110,21 @@ def test_a_busy_program_forgets_no_key_however_much_its_journal_lets_go(
     assert len(list(executor.recovered)) == 0
 
 
-def test_results_that_an_earlier_version_kept_in_its_journals_are_still_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sum_then", "given"), [(None, 42), (0xA2F3B59C, 42), (1, 8)])
+def test_results_that_an_earlier_version_kept_in_its_journals_are_still_given_unless_damaged(
+    tmp_path: Path, sum_then: int | None, given: int
+) -> None:
     path = tmp_path / "work.journal"
     with closing(Journal.open(path)) as journal:
         journal.begin_run(Header(VERSION, "spread", "local"), time.time())
         assert isinstance(journal.store, SqliteStore)
         journal.store.connection().execute(
-            "INSERT INTO results (key, task, run, outcome, time, body) VALUES (?, ?, ?, ?, ?, ?)",
-            ("builtins.pow\nk", "1-1", 1, "finished", time.time(), b"d" * 16 + b"\x80\x05K\x2a."),
+            "INSERT INTO results (key, task, run, outcome, time, body, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            ("builtins.pow\nk", "1-1", 1, "finished", time.time(), b"d" * 16 + b"\x80\x05K\x2a.", sum_then),
         )
         journal.end_run(time.time())
     with wattloom.Executor(1, journal=path, meter="off") as executor:
-        assert executor.submit_with(Options(key="k"), pow, (2, 3)).result(SOON_S) == 42
+        assert executor.submit_with(Options(key="k"), pow, (2, 3)).result(SOON_S) == given
 
 
 # -- for whom ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from wattloom.errors import clean
 from wattloom.history.log import Header
 from wattloom.history.stored_log import rows_of
 from wattloom.journal import errors, recovery
-from wattloom.journal.payloads import Call, KeptFunction, KeptResult, Unfinished
+from wattloom.journal.payloads import Call, KeptFunction, Unfinished
 from wattloom.journal.pending import Pending, RunEnded, RunLookedAt, RunTakenOver, WorkerGone, WorkerStarted
 from wattloom.journal.retention import MEGABYTE, Retention
 from wattloom.journal.schema import Durability
@@ -48,7 +48,7 @@ class Journal:
         self.run: int | None = None
         """The run that is being written."""
         self._written = 0
-        """Of its log, output and results, on disk."""
+        """Of its log and output, on disk."""
         self._new_functions = 0
         """Bytes of functions that were not in the journal before this run."""
         self._pending = Pending()
@@ -172,10 +172,6 @@ class Journal:
         self._pending.functions[digest] = (name, self._current(), blob)
         self._functions.add(digest)
 
-    def keep_result(self, key: str, task: str, outcome: str, body: bytes, time: float) -> None:
-        """The result of a call with an idempotency key; `time` is unix time."""
-        self._pending.results[key] = KeptResult(key, task, self._current(), outcome, body, time)
-
     def keep_output(self, task: str, text: bytes) -> None:
         """What a task wrote to its output; of much, the end is kept."""
         self._pending.add_output(self._current(), task, text)
@@ -221,11 +217,6 @@ class Journal:
         if (found := self._pending.functions.get(digest)) is not None:
             return KeptFunction(digest, found[0], found[2])
         return self.store.function(digest)
-
-    def result_of(self, key: str) -> KeptResult | None:
-        """The kept result of the last call with this key; None: there is none (any more)."""
-        found = self._pending.results.get(key)
-        return self.store.result_of(key) if found is None else found
 
     def learned(self, function: str, machine: str) -> Any:
         """What `learn` was given last; None: nothing yet."""

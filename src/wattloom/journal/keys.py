@@ -17,7 +17,7 @@ import msgspec
 
 from wattloom.errors import LogError
 from wattloom.history.holder import holder_of
-from wattloom.history.stored_log import is_journal, read_only
+from wattloom.history.stored_log import checksums_in, damage, is_journal, read_only
 from wattloom.journal import errors
 from wattloom.journal.forking import allow_fork, before_fork, forbid_fork, unforked
 from wattloom.journal.schema import SYNCHRONOUS, Durability, make_ours
@@ -255,16 +255,18 @@ def keys_path(journal: Path) -> Path:
 
 
 def _kept_in(journal: Path) -> list[tuple[object, ...]]:
-    """Results that an earlier version kept in a journal."""
+    """Results that an earlier version kept in a journal; of damaged ones none is given."""
     if not is_journal(journal):
         return []
     with suppress(sqlite3.Error, LogError, OSError):
         refuse_foreign(journal)
         with closing(read_only(journal)) as connection:
-            rows = connection.execute("SELECT key, task, body, time FROM results WHERE outcome = 'finished'").fetchall()
+            columns = f"key, task, body, time, {checksums_in(connection)}"
+            rows = connection.execute(f"SELECT {columns} FROM results WHERE outcome = 'finished'").fetchall()
         return [
-            (key, str(journal), task, "", "finished", b"", bytes(body)[MARK_BYTES:], time)
-            for key, task, body, time in rows
+            (key, str(journal), task, "", "finished", b"", body[MARK_BYTES:], time)
+            for key, task, body, time, sum_then in rows
+            if not damage(0, body, sum_then)
         ]
     return []
 

@@ -34,18 +34,6 @@ class KeptFunction(msgspec.Struct, frozen=True):
     blob: bytes
 
 
-class KeptResult(msgspec.Struct, frozen=True):
-    """The result of a call that gave an idempotency key."""
-
-    key: str
-    task: str
-    run: int
-    outcome: str
-    body: bytes
-    time: float
-    """Unix time of its end."""
-
-
 class Unfinished(msgspec.Struct, frozen=True):
     """A task that was accepted in an earlier run and had not ended when that run did."""
 

@@ -8,8 +8,6 @@ from typing import Final
 
 import msgspec
 
-from wattloom.journal.payloads import KeptResult
-
 MOST_OUTPUT: Final = 64 * 1024
 """Bytes of output kept of one task: the last ones."""
 
@@ -59,7 +57,7 @@ Change = RunEnded | RunLookedAt | RunTakenOver | WorkerStarted | WorkerGone
 class Pending:
     """A buffer of everything a journal can be given."""
 
-    __slots__ = ("changes", "forgotten", "functions", "learned", "output", "payloads", "records", "results")
+    __slots__ = ("changes", "forgotten", "functions", "learned", "output", "payloads", "records")
 
     def __init__(self) -> None:
         self.records: Final[list[bytes]] = []
@@ -70,8 +68,6 @@ class Pending:
         """Chunks."""
         self.functions: Final[dict[str, tuple[str, int, bytes]]] = {}
         """By digest: name, run that last kept it, and the pickled function."""
-        self.results: Final[dict[str, KeptResult]] = {}
-        """By key."""
         self.output: Final[dict[tuple[int, str], bytes]] = {}
         """By run and task: what is added to it."""
         self.learned: Final[dict[tuple[str, str], bytes]] = {}
@@ -85,7 +81,6 @@ class Pending:
             or self.payloads
             or self.forgotten
             or self.functions
-            or self.results
             or self.output
             or self.learned
             or self.changes
@@ -95,9 +90,8 @@ class Pending:
         return sum(map(len, self.records)) + sum(map(len, self.payloads.values()))
 
     def lasting(self) -> int:
-        """Bytes that stay as long as the run does: of lines, results and output."""
-        results = sum(len(each.body) for each in self.results.values())
-        return sum(map(len, self.records)) + results + sum(map(len, self.output.values()))
+        """Bytes that stay as long as the run does: of lines and output."""
+        return sum(map(len, self.records)) + sum(map(len, self.output.values()))
 
     def forget(self, chunk: int) -> None:
         """A chunk that came and went between two commits is never written: its calls' ends are in the same commit."""

@@ -18,7 +18,7 @@ from wattloom.history.stored_log import checksum, damage, rows_of
 from wattloom.journal import errors
 from wattloom.journal.forking import unforked
 from wattloom.journal.lock import Lock
-from wattloom.journal.payloads import KeptFunction, KeptResult
+from wattloom.journal.payloads import KeptFunction
 from wattloom.journal.pending import MOST_OUTPUT, Change, Pending, RunEnded, RunLookedAt, RunTakenOver, WorkerStarted
 from wattloom.journal.retention import Retention, clear_away, let_go
 from wattloom.journal.schema import Durability, connect
@@ -136,12 +136,6 @@ class SqliteStore:
             raise errors.damaged(self._path, row[3], "functions", digest, wrong)
         return None if row is None else KeptFunction(digest, str(row[1]), row[2])
 
-    def result_of(self, key: str) -> KeptResult | None:
-        row = self._one("SELECT key, task, run, outcome, body, time, checksum FROM results WHERE key = ?", key)
-        if row is not None and (wrong := damage(0, row[4], row[6])):
-            raise errors.damaged(self._path, row[2], "results", repr(key), wrong)
-        return None if row is None else KeptResult(*row[:6])
-
     def learned(self, function: str, machine: str) -> Any:
         row = self._one("SELECT figures FROM learned WHERE function = ? AND machine = ?", function, machine)
         return None if row is None else row[0]
@@ -228,7 +222,7 @@ def _write(connection: sqlite3.Connection, pending: Pending, row: int | None) ->
         )
     if pending.forgotten:
         connection.executemany("DELETE FROM payloads WHERE id = ?", [(chunk,) for chunk in pending.forgotten])
-    if pending.results or pending.output or pending.learned:
+    if pending.output or pending.learned:
         _write_what_lasts(connection, pending)
     for change in pending.changes:
         for statement, values in _statements(change):
@@ -236,13 +230,6 @@ def _write(connection: sqlite3.Connection, pending: Pending, row: int | None) ->
 
 
 def _write_what_lasts(connection: sqlite3.Connection, pending: Pending) -> None:
-    connection.executemany(
-        "INSERT OR REPLACE INTO results (key, task, run, outcome, body, time, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (each.key, each.task, each.run, each.outcome, each.body, each.time, checksum(0, each.body))
-            for each in pending.results.values()
-        ],
-    )
     connection.executemany(
         "INSERT INTO output (run, task, text) VALUES (?, ?, ?) "
         f"ON CONFLICT (run, task) DO UPDATE SET text = substr(CAST(text || excluded.text AS BLOB), -{MOST_OUTPUT})",

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from wattloom.journal.payloads import KeptFunction, KeptResult
+from wattloom.journal.payloads import KeptFunction
 from wattloom.journal.pending import Pending
 from wattloom.journal.retention import Retention
 
@@ -71,8 +71,6 @@ class Store(Protocol):
         """The progress files of workers that are not gone, and the mark of each."""
 
     def function(self, digest: str) -> KeptFunction | None: ...
-
-    def result_of(self, key: str) -> KeptResult | None: ...
 
     def learned(self, function: str, machine: str) -> Any:
         """The bytes that were kept last; None: none."""

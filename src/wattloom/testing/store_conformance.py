@@ -20,7 +20,7 @@ from wattloom.history.log import VERSION, Header
 from wattloom.history.stored_log import rows_of
 from wattloom.journal.errors import JournalBusy
 from wattloom.journal.journal import Journal
-from wattloom.journal.payloads import Call, KeptFunction, KeptResult
+from wattloom.journal.payloads import Call, KeptFunction
 from wattloom.journal.pending import Pending, RunEnded, RunLookedAt, RunTakenOver, WorkerGone, WorkerStarted
 from wattloom.journal.retention import Retention
 from wattloom.journal.spool import Spool
@@ -105,8 +105,6 @@ def what_was_committed_is_there_afterwards(make: MakeStore, folder: Path) -> Non
         pending = _pending(b"one\n", b"two\n")
         pending.payloads[_row(run, 1)] = b"payload"
         pending.functions["digest"] = ("f", run, b"pickled")
-        kept = KeptResult("key", "task", run, "finished", b"body", NOW)
-        pending.results["key"] = kept
         pending.learned["f", "machine"] = b"[1]"
         pending.changes.append(WorkerStarted(run, "worker-1", 4711))
         store.commit(pending, _row(run, 1))
@@ -115,7 +113,6 @@ def what_was_committed_is_there_afterwards(make: MakeStore, folder: Path) -> Non
         assert list(store.log_of(run)) == [(_row(run, 1), b"one\ntwo\n"), (_row(run, 2), b"three\n")]
         assert list(store.payloads_of(run)) == [(_row(run, 1), b"payload")]
         assert store.function("digest") == KeptFunction("digest", "f", b"pickled")
-        assert store.result_of("key") == kept
         assert store.learned("f", "machine") == b"[1]"
         assert store.workers_of(run) == {"worker-1": 4711}
         assert store.boot_of(run) == "a boot"
@@ -127,7 +124,6 @@ def what_is_not_there_is_none(make: MakeStore, folder: Path) -> None:
         assert not list(store.log_of(run))
         assert not list(store.payloads_of(run))
         assert store.function("digest") is None
-        assert store.result_of("key") is None
         assert store.learned("f", "machine") is None
         assert store.workers_of(run) == {}
 

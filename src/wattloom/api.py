@@ -275,7 +275,7 @@ def measure_command(command: Sequence[str], repeat: int = 1, meter: str | Meter 
 
 def run_workload(what: str, calls: int = 10, seed: int = 1, *, meter: str = "auto") -> "list[WorkloadRun]":
     """Run functions of the suite here: one by its name, those of a category or family, or "all". Raises InputError if
-    one of them cannot run here, WrongResult if a result is wrong."""
+    one of them cannot run here, WrongResult if a result is wrong, CallFailed if a call comes to none."""
     from wattloom import suite
     from wattloom.suite.running import raise_if_wrong, runs
 

@@ -12,6 +12,7 @@ from wattloom.errors import InputError
 from wattloom.suite import needs
 from wattloom.suite.families import zip as zips
 from wattloom.suite.families.chance import WrongResult
+from wattloom.suite.running import CallFailed
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,18 @@ def test_a_wrong_result_is_an_error(wattloom: Wattloom, monkeypatch: pytest.Monk
     assert done.exit_code == 1
     assert "error: zip-python: a file is not what it was" in done.stderr
     assert "wrong" in done.stdout
+
+
+def test_a_call_that_fails_is_an_error_and_not_a_wrong_result(
+    wattloom: Wattloom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zips, "event", lambda seed: {"no files": []})
+    done = wattloom("workload", "run", "zip-python", "--seed", "77")
+    assert done.exit_code == 1
+    assert "error: zip-python: 'files'" in done.stderr
+    assert "failed" in done.stdout
+    with pytest.raises(CallFailed, match="zip-python: 'files'"):
+        wattloom_api.run_workload("zip-python", seed=77)
 
 
 def test_a_name_that_is_none_is_said(wattloom: Wattloom) -> None:

@@ -205,9 +205,7 @@ def run(ctx: click.Context, what: str, calls: int, seed: int, journal: Path | No
         _show_runs(found)
     problems = [each for each in found if each.problem]
     for each in problems:
-        say(
-            f"error: {each.problem if each.problem.startswith(each.name) else f'{each.name}: {each.problem}'}", err=True
-        )
+        say(f"error: {each.problem}", err=True)
     ctx.exit(1 if problems else 0)
 
 
@@ -256,10 +254,6 @@ def _runs_table(found: "list[WorkloadRun]", *, full: bool) -> "Table":
             seconds_with(each.mean_s, each.deviation_s),
             per_s,
         ]
-        cells += (
-            [energy, each.provenance, "wrong" if each.problem else "right"]
-            if full
-            else [marked(energy, each.provenance)]
-        )
+        cells += [energy, each.provenance, each.state] if full else [marked(energy, each.provenance)]
         made.add_row(*map(cell, cells), style="red" if each.problem else None)
     return made

@@ -6,12 +6,12 @@ Owns the calls and what is told of them afterwards. Prints nothing.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from wattloom.energy.measured import Energy
-from wattloom.errors import InputError
+from wattloom.errors import InputError, WattloomError
 from wattloom.local.decorator import RemoteFunction
 from wattloom.local.decorator import function as decorated
 from wattloom.local.executor import Executor
@@ -25,6 +25,13 @@ MOST_CALLS: Final = 100_000
 MOST_SEED: Final = 2**32 - 1
 TIMEOUT_S: Final = 120.0
 """Of one call: far more than any takes."""
+
+
+State = Literal["right", "wrong", "failed"]
+
+
+class CallFailed(WattloomError):
+    """A call of a function of the suite did not come to a result."""
 
 
 class WorkloadRun(msgspec.Struct, frozen=True):
@@ -49,8 +56,10 @@ class WorkloadRun(msgspec.Struct, frozen=True):
     spread_j: float | None = None
     """How far off the joules of one call may be: one standard deviation."""
     provenance: str = ""
+    state: State = "right"
+    """Of the results: `wrong` if one was, `failed` if a call did not come to one."""
     problem: str = ""
-    """What was wrong with a result, or why a call failed; empty: all of them were right."""
+    """What was wrong with it, or why it failed; empty: all of them were right."""
 
 
 def runs(
@@ -82,8 +91,9 @@ def _run(
 ) -> WorkloadRun:
     with Executor(journal=journal, meter=meter) as executor:
         made = _Calls(work, seed, executor)
-        problem = made.make(calls, told)
-    return _figures(work, seed, made.first_s, calls_of(executor, made.futures) if made.futures else [], problem)
+        state, problem = made.make(calls, told)
+    ended = calls_of(executor, made.futures) if made.futures else []
+    return _figures(work, seed, made.first_s, ended, state, problem)
 
 
 class _Calls:
@@ -96,7 +106,7 @@ class _Calls:
         self.futures: Final[list[TaskFuture]] = []
         self.first_s: float | None = None
 
-    def make(self, calls: int, told: Callable[[int], None] | None) -> str:
+    def make(self, calls: int, told: Callable[[int], None] | None) -> tuple[State, str]:
         """Make them; the first that fails or is wrong is the last, and what is said of it is returned."""
         from time import monotonic
 
@@ -112,11 +122,11 @@ class _Calls:
                 self.futures.append(future)
                 if told is not None:
                     told(done + 1)
-        except KeyboardInterrupt:
-            raise
+        except WrongResult as problem:
+            return "wrong", str(problem)
         except Exception as problem:  # whatever the function raises
-            return str(problem) or type(problem).__name__
-        return ""
+            return "failed", f"{self._work.name}: {str(problem) or type(problem).__name__}"
+        return "right", ""
 
     def _call(self) -> TaskFuture:
         future = self._executor.submit(self._function, *self._work.args(self._seed))
@@ -138,7 +148,9 @@ def _patient(function: Callable[..., Any]) -> Callable[..., Any]:
     return decorated(timeout=TIMEOUT_S)(function)
 
 
-def _figures(work: Work, seed: int, first_s: float | None, calls: list[RanCall], problem: str) -> WorkloadRun:
+def _figures(
+    work: Work, seed: int, first_s: float | None, calls: list[RanCall], state: State, problem: str
+) -> WorkloadRun:
     one = work.described
     times = [call.seconds for call in calls if call.seconds is not None]
     known = [call.energy for call in calls if isinstance(call.energy, Energy)]
@@ -158,12 +170,15 @@ def _figures(work: Work, seed: int, first_s: float | None, calls: list[RanCall],
         stdev(joules) if len(joules) > 1 else None,
         fmean(float(each.spread) for each in known) if known else None,
         ", ".join(sorted({each.provenance for each in known})),
+        state,
         problem,
     )
 
 
 def raise_if_wrong(run: WorkloadRun) -> WorkloadRun:
     """For those who want figures of right results only."""
-    if run.problem:
+    if run.state == "failed":
+        raise CallFailed(run.problem)
+    if run.state == "wrong":
         raise WrongResult(run.problem)
     return run

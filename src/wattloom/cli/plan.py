@@ -13,7 +13,11 @@ import click
 from wattloom.cli.options import LOG_FILE, Finite, as_json
 from wattloom.cli.printing import say
 
-ELSEWHERE: Final = {"apply": "wattloom.cli.plan_apply", "drive": "wattloom.cli.plan_drive"}
+ELSEWHERE: Final = {
+    "apply": "wattloom.cli.plan_apply",
+    "drive": "wattloom.cli.plan_drive",
+    "keep": "wattloom.cli.plan_keep",
+}
 """Commands of this group that live in modules of their own, loaded when they are used."""
 GOALS: Final = ("energy", "cores", "weighted")
 POLICIES: Final = ("energy-aware", "core-aware", "weighted", "round-robin", "x86-first", "arm-first")

@@ -147,6 +147,10 @@ class Dispatcher:
             reading.done.wait(METERED_WITHIN_S)
         return reading.problem
 
+    def change_plan(self, digest: str) -> None:
+        """To be posted. Another plan holds."""
+        self._driver.tell(ev.PlanChanged(self._clock.now, digest))
+
     def stop(self, kill: bool) -> None:
         """To be posted. No more calls will come. `kill`: those that run are not waited for."""
         self._stopping = self._worker_events.stopping = True

@@ -35,6 +35,7 @@ from wattloom.local.recovery import Recovered, recovered
 from wattloom.local.worker_pool import Upbringing, WorkerPool
 from wattloom.machines.this_machine import this_machine
 from wattloom.metering.protocol import Meter
+from wattloom.planning.plan_store import is_digest
 from wattloom.policies.protocol import Policy
 from wattloom.runtimes.function_file import FunctionFile
 from wattloom.runtimes.packing import (
@@ -107,7 +108,8 @@ class Executor(BaseExecutor):
         first = b"" if initializer is None else pack_whole((initializer, initargs))
         build.refuse_code_of_the_folder(settings, policy is None, journal is None)
         spec, new_policy = build.policy_maker(policy if policy is not None else settings.policy, settings.max_workers)
-        build.say_where_tdp_is_not_kept(new_policy(), self._nodes)
+        self._policy: Final = new_policy()
+        build.say_where_tdp_is_not_kept(self._policy, self._nodes)
         self._journal: Final = build.open_journal(journal if journal is not None else settings.journal, settings)
         try:
             header = Header(VERSION, spec, "local", lease=lease)
@@ -269,6 +271,14 @@ class Executor(BaseExecutor):
             if timeout is not None:
                 return False
         return done.is_set()
+
+    def change_plan(self, digest: str) -> None:
+        """Have another plan hold from now on, for a policy that goes by one (`planned`). It is found by its digest
+        (`wattloom plan keep`). InputError: it cannot be."""
+        problem = self._policy.plan_problem(digest) if is_digest(digest) else "is no digest of a plan"
+        if problem:
+            raise InputError("plan", problem)
+        self._dispatcher.post(self._dispatcher.change_plan, digest)
 
     def _recover(self) -> list[TaskFuture]:
         found = recovered(self._journal)

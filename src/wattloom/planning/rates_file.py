@@ -79,8 +79,19 @@ def read_rates(path: Path, known: Mapping[str, MachineProfile]) -> Rates:
         raise InputError(f"{path}: {problem.field}" if problem.field else str(path), problem.problem) from problem
 
 
-def parse_rates(text: str, known: Mapping[str, MachineProfile], folder: Path = Path()) -> Rates:
-    """From TOML text."""
+def asked_in(path: Path) -> tuple[dict[str, float], Path | None]:
+    """The rates in a file by function, and the profiles that it names; its servers do not matter."""
+    try:
+        found = _decoded(read_text(path))
+        rates = {name: _demand(name, entry).rate for name, entry in found.functions.items()}
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputError(str(path), f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
+    except InputError as problem:
+        raise InputError(f"{path}: {problem.field}" if problem.field else str(path), problem.problem) from problem
+    return rates, path.parent / found.profiles if found.profiles else None
+
+
+def _decoded(text: str) -> RatesFile:
     try:
         found = msgspec.toml.decode(text, type=RatesFile)
     except msgspec.ValidationError as problem:
@@ -90,6 +101,12 @@ def parse_rates(text: str, known: Mapping[str, MachineProfile], folder: Path = P
         raise InputError("", f"is not TOML: {problem}") from problem
     if not found.functions:
         raise InputError("functions", "names none: give each a rate, as in `jwt = 120`")
+    return found
+
+
+def parse_rates(text: str, known: Mapping[str, MachineProfile], folder: Path = Path()) -> Rates:
+    """From TOML text."""
+    found = _decoded(text)
     own = {name: entry.profile(name, f"machines.{name}") for name, entry in found.machines.items()}
     demand = tuple(_demand(name, entry) for name, entry in found.functions.items())
     servers = _servers(found.servers, {**known, **own})

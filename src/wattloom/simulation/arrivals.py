@@ -1,4 +1,4 @@
-"""Streams of tasks: Poisson, bursts, all at once, or a CSV trace. Seeded: the same seed, the same tasks.
+"""Streams of tasks: Poisson, even, bursts, all at once, or a CSV trace. Seeded: the same seed, the same tasks.
 
 Owns how a scenario's arrivals become tasks with their times and true lengths. Policies cannot change either, so every
 policy of a comparison meets the very same work.
@@ -52,6 +52,7 @@ def arrivals_of(scenario: Scenario, seed: int, folder: Path) -> list[Arrival]:
 _FIELDS = {
     "at-once": {"functions", "start_s", "count"},
     "poisson": {"functions", "start_s", "count", "rate_per_s", "duration_s"},
+    "even": {"functions", "start_s", "count", "rate_per_s", "duration_s"},
     "bursts": {"functions", "start_s", "count", "bursts", "every_s", "within_s"},
     "trace": {"start_s", "file"},
 }
@@ -85,7 +86,7 @@ def _refuse_too_many(scenario: Scenario) -> None:
 
 def _expected(entry: ArrivalsEntry) -> float:
     """How many tasks to expect of an entry, as far as it says."""
-    if entry.kind == "poisson" and entry.count is None:
+    if entry.kind in ("poisson", "even") and entry.count is None:
         return (entry.rate_per_s or 0.0) * (entry.duration_s or 0.0)
     return (entry.count or 0) * (entry.bursts if entry.kind == "bursts" else 1)
 
@@ -113,6 +114,18 @@ def _poisson(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
     return times
 
 
+def _even(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
+    """One every so often; when the first comes is drawn, so that streams do not march in step."""
+    rate = _need(entry.rate_per_s, f"{field}.rate_per_s")
+    if (entry.count is None) == (entry.duration_s is None):
+        raise ScenarioError(f"{field}.count", "even takes either count or duration_s")
+    first = random.random() / rate
+    count = entry.count or round(rate * (entry.duration_s or 0.0)) + 1
+    times = [entry.start_s + first + number / rate for number in range(count)]
+    end = float("inf") if entry.duration_s is None else entry.start_s + entry.duration_s
+    return [time for time in times if time < end]
+
+
 def _bursts(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
     count = _need(entry.count, f"{field}.count")
     every = 0.0 if entry.bursts == 1 else _need(entry.every_s, f"{field}.every_s")
@@ -123,7 +136,7 @@ def _bursts(entry: ArrivalsEntry, random: Random, field: str) -> list[float]:
     ]
 
 
-_TIMES = {"at-once": _at_once, "poisson": _poisson, "bursts": _bursts}
+_TIMES = {"at-once": _at_once, "poisson": _poisson, "even": _even, "bursts": _bursts}
 
 
 def _need(value: T | None, field: str) -> T:

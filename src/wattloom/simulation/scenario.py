@@ -90,16 +90,16 @@ class FunctionEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True
 class ArrivalsEntry(Entry, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A stream of tasks."""
 
-    kind: Literal["at-once", "poisson", "bursts", "trace"]
+    kind: Literal["at-once", "poisson", "even", "bursts", "trace"]
     functions: dict[str, Positive] = {}
     """Functions with their weights; each task draws one. (A trace names its own.)"""
     start_s: NotNegative = 0.0
     count: Count | None = None
     """Tasks in all (at-once, poisson) or in each burst."""
     rate_per_s: Positive | None = None
-    """poisson: mean arrivals per second."""
+    """poisson: mean arrivals per second; even: arrivals per second."""
     duration_s: Positive | None = None
-    """poisson: how long, instead of `count`."""
+    """poisson, even: how long, instead of `count`."""
     bursts: Count = 1
     every_s: Positive | None = None
     """bursts: from one to the next."""

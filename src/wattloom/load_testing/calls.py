@@ -1,0 +1,68 @@
+"""How the functions of a plan are called, by their names.
+
+Owns what a name can mean: what the caller says (`NAME=module:function=[1]`), a function of the workload suite, a
+function's file, `module:function`, or the name that journals have (`module.function`).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+from wattloom.affinity.targets import targets
+from wattloom.errors import InputError
+from wattloom.load_testing.load_generator import Call
+from wattloom.local.loading import load
+
+SUITE: Final = "wattloom.suite"
+FILES: Final = (".js", ".mjs", ".cjs", ".wasm", ".jar")
+
+
+def calls_of(functions: Iterable[str], said: Sequence[str] = ()) -> dict[str, Call]:
+    """A way to call each function. InputError: there is none, or what was said is of no function."""
+    wanted = list(dict.fromkeys(functions))
+    words = dict(_said(each) for each in said)
+    for name in words:
+        if name not in wanted:
+            raise InputError("call", f"{name} is not in the plan, which has {', '.join(wanted)}")
+    return {name: _call(name, words.get(name)) for name in wanted}
+
+
+def _said(text: str) -> tuple[str, str]:
+    name, equals, words = text.partition("=")
+    if not (name and equals and words):
+        raise InputError("call", f"must be NAME=module:function or NAME=module:function=[arguments], not {text!r}")
+    return name, words
+
+
+def _call(name: str, words: str | None) -> Call:
+    if words is not None:
+        return _named(words)
+    suite = import_module(SUITE) if find_spec(SUITE) is not None else None
+    if suite is not None and name in suite.NAMES:
+        work: Any = suite.function(name)
+        return Call(work.function, work.args)
+    if ":" in name:
+        return _named(name)
+    for at in _dots(name):
+        with suppress(InputError):
+            return _named(f"{name[:at]}:{name[at + 1 :]}")
+    raise InputError(f"functions.{name}", f"nobody knows how it is called: say --call {name}=module:function")
+
+
+def _named(words: str) -> Call:
+    file = words.rpartition(":")[0]
+    if file.endswith(FILES) or words.endswith(FILES):
+        return Call(load(words))
+    target = targets([words])[0]
+    return Call(target.function, _always(target.args))
+
+
+def _always(args: tuple[Any, ...]) -> Callable[[int], tuple[Any, ...]]:
+    return lambda number: args
+
+
+def _dots(name: str) -> list[int]:
+    """Where a module's name may end, the last first."""
+    return [at for at in range(len(name) - 1, 0, -1) if name[at] == "."]

@@ -16,6 +16,8 @@ from wattloom.planning.plan_file import encode_plan
 
 ROOT = Path(__file__).parents[2]
 QUICK, SLOW = "tests.beds.burning.quick", "tests.beds.burning.slow"
+ONE_SERVER = ["--server", "arm"] if len(os.sched_getaffinity(0)) < 2 else []
+"""Each server of a plan needs a core of this machine."""
 PLAN = Plan(
     policy="energy-aware",
     goal="energy",
@@ -60,9 +62,7 @@ def test_a_plan_is_a_scenario_that_every_policy_runs(
 
 def test_here_the_nodes_are_said_and_written(wattloom: Wattloom, plan: str, tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.toml"
-    arguments = ("plan", "apply", plan, "--here", "--nodes", str(nodes))
-    if len(os.sched_getaffinity(0)) < 2:
-        arguments = (*arguments, "--server", "arm")
+    arguments = ["plan", "apply", plan, "--here", "--nodes", str(nodes), *ONE_SERVER]
     told = json.loads(wattloom(*arguments, "--json").stdout)
     assert told["assignments"][0]["node"] == "arm"
     assert "[[nodes]]" in nodes.read_text()
@@ -79,9 +79,7 @@ def test_kubernetes_manifests_are_written(wattloom: Wattloom, plan: str, tmp_pat
 
 
 def test_drive_on_the_simulator_prints_asked_and_reached_beside_the_plan(wattloom: Wattloom, plan: str) -> None:
-    arguments = ("plan", "drive", plan, "--simulate", "--seconds", "20", "--seed", "4")
-    if len(os.sched_getaffinity(0)) < 2:
-        arguments = (*arguments, "--server", "arm")
+    arguments = ["plan", "drive", plan, "--simulate", "--seconds", "20", "--seed", "4", *ONE_SERVER]
     told = json.loads(wattloom(*arguments, "--json").stdout)
     assert told["backend"] == "simulation"
     assert told["functions"][0]["servers"].keys() == {"arm"}
@@ -119,9 +117,7 @@ def test_wrong_input_is_said_and_nothing_is_written(
 
 def test_ctrl_c_ends_with_the_report_so_far(plan: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "wattloom.cli.main", "plan", "drive", plan, "--seconds", "300", "--json"]
-    command += ["--journal", str(tmp_path / "drive.journal")]
-    if len(os.sched_getaffinity(0)) < 2:
-        command += ["--server", "arm"]
+    command += ["--journal", str(tmp_path / "drive.journal"), *ONE_SERVER]
     where = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=where, cwd=tmp_path) as running:
         _wait_for_calls(tmp_path / "drive.journal")

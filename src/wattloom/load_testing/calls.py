@@ -6,16 +6,16 @@ function's file, `module:function`, or the name that journals have (`module.func
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
+from wattloom import suite
 from wattloom.affinity.targets import targets
 from wattloom.errors import InputError
 from wattloom.load_testing.load_generator import Call
 from wattloom.local.loading import load
 
-SUITE: Final = "wattloom.suite"
+SEEDS: Final = 4
+"""Inputs of each function of the suite: made before anything is driven, since making one may take longer than a call."""
 FILES: Final = (".js", ".mjs", ".cjs", ".wasm", ".jar")
 
 
@@ -39,10 +39,10 @@ def _said(text: str) -> tuple[str, str]:
 def _call(name: str, words: str | None) -> Call:
     if words is not None:
         return _named(words)
-    suite = import_module(SUITE) if find_spec(SUITE) is not None else None
-    if suite is not None and name in suite.NAMES:
-        work: Any = suite.function(name)
-        return Call(work.function, work.args)
+    if name in suite.NAMES:
+        work = suite.function(name)
+        inputs = [work.args(seed) for seed in range(SEEDS)]
+        return Call(work.function, lambda number: inputs[number % SEEDS])
     if ":" in name:
         return _named(name)
     for at in _dots(name):

@@ -15,7 +15,7 @@ from wattloom.load_testing.load_generator import Call
 from wattloom.local.loading import load
 
 SEEDS: Final = 4
-"""Inputs of each function of the suite: made before anything is driven, since making one may take longer than a call."""
+"""Inputs of each function of the suite: made before anything is driven, as making one may take longer than a call."""
 FILES: Final = (".js", ".mjs", ".cjs", ".wasm", ".jar")
 
 

@@ -61,7 +61,8 @@ def apply(
     \b
     Examples:
       wattloom plan apply plan.json --here
-      wattloom plan apply plan.json --scenario planned.toml && wattloom simulate planned.toml --policy planned
+      wattloom plan apply plan.json --scenario planned.toml
+      wattloom simulate planned.toml --policy planned
       wattloom plan apply plan.json --kubernetes manifests --image registry/{function}:1
     """
     from wattloom.cli.printing import print_json

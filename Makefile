@@ -115,7 +115,7 @@ wheels: dist/.stamp-compiled ## build the compiled wheel for each Python that is
 		python=$$(sh .ci/python $$version) || { echo "*** PYTHON $$version IS MISSING: no wheel for it." >&2; continue; }; \
 		echo "compiling for Python $$version: $$python"; rm -rf build; \
 		[ -x .venv-$$version/bin/python ] || "$$python" -m venv .venv-$$version || exit 1; \
-		.venv-$$version/bin/pip install 'mypy>=1.14' 'setuptools>=77' || exit 1; \
+		.venv-$$version/bin/pip install -e '.[dev,report]' || exit 1; \
 		WATTLOOM_COMPILE=1 .venv-$$version/bin/pip wheel --no-build-isolation --no-deps --wheel-dir dist . || exit 1; \
 	done; ls dist/wattloom-*-cp*.whl
 

@@ -294,6 +294,40 @@ def test_what_meters_said_is_told() -> None:
     assert other.ledger.readings.measured() == {"a": 50.0}
 
 
+ELSEWHERE = {
+    "readings": "test_what_meters_said_is_told",
+    "instances": "their own fields are compared",
+    "last_node": "nothing is decided by it but what the policy round-robin does next; told by no event",
+    "usual_cost": "a moving average; the snapshot's docstring says that it is left out",
+    "running": "filled while a policy reconsiders",
+    "shape_of": "a question to the engine",
+    "more_preferences": "a question to the engine",
+    "graph": "worked out from the tasks",
+    "graph_revision": "counts changes",
+}
+"""Public parts of a view that are not plain values, or that a snapshot says nothing of, and why."""
+
+
+def test_whatever_a_policy_can_see_is_told_also_what_will_be_added_to_the_view() -> None:
+    h = Harness()
+    h.node("a", LINEAR).function("f")
+    for event in (
+        ev.CapChanged(h.time, 5_000.0),
+        ev.SignalChanged(h.time, "carbon", 321.0, ((10.0, 300.0),)),
+        ev.PlanChanged(h.time, "c0ffee"),
+        ev.ModelChanged(h.time, "feed"),
+        ev.InstanceReady(h.time, "a", "f", "default"),
+    ):
+        h.tell(event)
+    fresh, view, other = Engine(Fifo()).ledger.view, h.engine.ledger.view, rebuilt(h.engine, Fifo(), h.time).ledger.view
+    plain = [name for name in vars(view) if not name.startswith("_") and name not in ELSEWHERE]
+    assert {"cap_microwatts", "signals", "plan", "model", "queued"} <= set(plain)
+    assert {name: getattr(other, name) for name in plain} == {name: getattr(view, name) for name in plain}
+    unchanged = {name for name in plain if getattr(view, name) == getattr(fresh, name)}
+    assert unchanged <= {"time", "queued"}, "what is new in the view is told an event here, or the test says nothing"
+    assert other.instances.ready == view.instances.ready
+
+
 def test_who_is_being_stopped_is_stopped_again() -> None:
     h = Harness()
     h.node("a", LINEAR)

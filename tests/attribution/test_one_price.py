@@ -10,7 +10,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.metering.scripted import Scripted
 from tests.metering.trees import ProcTree, machine
@@ -146,6 +146,7 @@ def test_where_the_meter_measures_the_price_comes_near_the_truth(tmp_path: Path)
     st.sampled_from(["measured", "estimated"]),
     st.sampled_from(sorted(CURVES)),
 )
+@example([(0, 30, 1.0), (0, 29, 1.0), (1, 27, 2.0)], "estimated", "a curve of other machines")
 def test_whatever_the_meter_says_all_three_charge_the_same_and_never_more_than_it_counted(
     tmp_path_factory: pytest.TempPathFactory,
     parts: list[tuple[int, int, float]],

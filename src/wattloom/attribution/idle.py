@@ -62,7 +62,8 @@ class IdleDraw:
 
     def learn(self, watts: float, busy_cores: float) -> None:
         """Look at an interval."""
-        busy = min(busy_cores / self._threads, 1.0)
+        # Sums of the same ticks in another order differ in the last bit, and must not fall on another side of ALIKE.
+        busy = round(min(busy_cores / self._threads, 1.0), 9)
         guess = self._guess(watts, busy)
         self._lowest = min(self._lowest, watts)
         if busy < self._busy - ALIKE:

@@ -13,6 +13,7 @@ from wattloom.workload.function_profile import encode_function_profiles
 
 pytestmark = pytest.mark.usefixtures("beds_are_found")
 NAME = "tests.affinity.functions"
+GOLDEN = Path(__file__).parents[1] / "golden" / "logs"
 
 
 def test_a_journal_tells_e_and_w_without_any_bag(tmp_path: Path) -> None:
@@ -53,6 +54,13 @@ def test_a_log_of_the_simulator_tells_e_by_machine(tmp_path: Path) -> None:
     assert found.rows
     assert all(each.source.endswith("(simulation)") for each in found.rows)
     assert found.problem() is None
+
+
+def test_a_log_of_kubernetes_tells_e_now_and_w_once_it_has_joules() -> None:
+    found = from_journals([GOLDEN / "kubernetes-spread.log"])
+    assert len(found.rows) == 3
+    assert {each.source.rpartition(" ")[2] for each in found.rows} == {"(kubernetes)"}
+    assert all(each.joules is None for each in found.rows)
 
 
 def test_where_bags_and_calls_agree_both_count_and_the_source_names_both() -> None:

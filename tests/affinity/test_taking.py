@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from wattloom.affinity.bags import Lots
-from wattloom.affinity.running import without_waiting
+from wattloom.affinity.running import waited_s, without_waiting
 from wattloom.affinity.seen import read_bags
 from wattloom.affinity.taking import FunctionsRequest, Taken, bags_path, own_path, profile_functions
 from wattloom.affinity.targets import targets
@@ -232,6 +232,12 @@ def test_a_function_of_another_language_is_timed_call_by_call(tmp_path: Path) ->
 def test_what_a_call_waited_for_a_core_is_taken_out_of_its_time() -> None:
     timing = without_waiting(Timing(1, 0.0, 2.0, 0.0, 0, False), 0.25)
     assert (timing.seconds, timing.waited_s) == (1.5, 0.5)
+
+
+def test_of_a_process_with_many_threads_the_waiting_of_the_busiest_counts() -> None:
+    before = {("1", "1"): (5.0, 1.0), ("1", "2"): (0.0, 3.0)}
+    after = {("1", "1"): (7.0, 1.5), ("1", "2"): (0.1, 9.0), ("2", "2"): (1.0, 0.25)}
+    assert waited_s(before, after) == pytest.approx(0.75)
 
 
 def test_functions_of_the_suite_are_known_by_their_names() -> None:

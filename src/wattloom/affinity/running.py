@@ -76,13 +76,40 @@ def tried(target: Target, timeout_s: float = TIMEOUT_S, **how: Any) -> Trial:
 
 def without_waiting(timing: Timing, share: float) -> Timing:
     """A call that was timed from outside, without what it waited for a core."""
-    waited_s = timing.seconds * share
-    return msgspec.structs.replace(timing, seconds=timing.seconds - waited_s, waited_s=waited_s)
+    took = timing.seconds
+    return msgspec.structs.replace(timing, seconds=took * (1.0 - share), waited_s=took * share)
 
 
-def below_waited_s() -> float:
-    """Seconds for which processes that workers have started could have run and had no core, all together."""
-    return sum(_waited_s(grandchild) for child in _children("self") for grandchild in _children(child))
+Threads = dict[tuple[str, str], tuple[float, float]]
+"""By process and thread: seconds that it ran, and that it could have run and had no core."""
+
+
+def threads_below() -> Threads:
+    """Of processes that workers have started, and of theirs."""
+    found: Threads = {}
+    for child in _children("self"):
+        for grandchild in _children(child):
+            _add_threads(grandchild, found)
+    return found
+
+
+def waited_s(before: Threads, after: Threads) -> float:
+    """What calls waited for a core: of each process the thread that ran most makes them; others that help it, as
+    collectors of garbage do, may wait for long without holding it up."""
+    busiest: dict[str, tuple[float, float]] = {}
+    for (process, thread), (ran, waited) in after.items():
+        ran_then, waited_then = before.get((process, thread), (0.0, 0.0))
+        busiest[process] = max(busiest.get(process, (0.0, 0.0)), (ran - ran_then, waited - waited_then))
+    return sum(max(waited, 0.0) for _, waited in busiest.values())
+
+
+def _add_threads(process: str, found: Threads) -> None:
+    for file in (PROC / process / "task").glob("*/schedstat"):
+        with suppress(OSError, ValueError, IndexError):
+            ran, waited = file.read_text().split()[:2]
+            found[process, file.parent.name] = int(ran) * 1e-9, int(waited) * 1e-9
+    for child in _children(process):
+        _add_threads(child, found)
 
 
 def _children(process: str) -> list[str]:
@@ -91,14 +118,6 @@ def _children(process: str) -> list[str]:
         with suppress(OSError):
             found += file.read_text().split()
     return found
-
-
-def _waited_s(process: str) -> float:
-    total = sum(map(_waited_s, _children(process)))
-    for file in (PROC / process / "task").glob("*/schedstat"):
-        with suppress(OSError, ValueError, IndexError):
-            total += int(file.read_text().split()[1]) * 1e-9
-    return total
 
 
 class _Tally:
@@ -194,7 +213,7 @@ class BagRunner:
         running: dict[TaskFuture, _Tally] = {}
         before = {name: len(self._tallies[name].calls) for name in functions}
         self._warm_up(functions)
-        waited_s, self._foreign_s = below_waited_s(), 0.0
+        threads, self._foreign_s = threads_below(), 0.0
         end = time.monotonic() + seconds
         for name in functions:
             for _ in range(self._tallies[name].at_once):
@@ -213,7 +232,7 @@ class BagRunner:
                     self._next(tally, running)
             self._beat()
         if self._foreign_s > 0.0:
-            share = min(max(below_waited_s() - waited_s, 0.0) / self._foreign_s, 1.0 - LEAST_SHARE)
+            share = min(waited_s(threads, threads_below()) / self._foreign_s, 1.0 - LEAST_SHARE)
             for name, count in before.items():
                 self._tallies[name].take_waiting_out(share, count)
 

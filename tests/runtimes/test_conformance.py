@@ -1,12 +1,13 @@
 """Every runtime does what a worker counts on: Python, and all that bring functions in files."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-from tests.runtimes import python_samples
+from tests.runtimes import builds, python_samples
+from tests.runtimes.builds import needs
 
 from wattloom.local.loading import load
 from wattloom.runtimes.loading import runtime_class
@@ -26,20 +27,17 @@ def python() -> Samples:
     return Samples(PythonRuntime, blob, frozenset({"end", "die"}))
 
 
-def files(spec: Callable[[str], str], without: frozenset[str] = frozenset()) -> Samples:
+def files(
+    spec: Callable[[str], str], without: frozenset[str] = frozenset(), options: dict[str, Any] | None = None
+) -> Samples:
     """Functions in files, by the name of the sample."""
 
     def blob(name: str) -> bytes:
-        (build,) = load(spec(name)).file.builds
+        (build,) = load(spec(name), runtime_options=options).file.builds
         return msgspec.msgpack.encode(build)
 
-    (build,) = load(spec("echo")).file.builds
+    (build,) = load(spec("echo"), runtime_options=options).file.builds
     return Samples(runtime_class(build.runtime), blob, without)
-
-
-def needs(program: str, package: str) -> None:
-    if shutil.which(program) is None:
-        pytest.skip(f"needs {program} (Debian: {package})")
 
 
 def node() -> Samples:
@@ -47,7 +45,37 @@ def node() -> Samples:
     return files(lambda name: f"{HERE / 'samples.js'}:{name}")
 
 
+def java() -> Samples:
+    needs("javac", "openjdk-17-jdk-headless")
+    return files(lambda name: f"{HERE / 'Samples.java'}:{name}")
+
+
+def native() -> Samples:
+    """One process for each call: it counts nothing."""
+    program = builds.native()
+    return files(lambda name: f"{program}:{name}", frozenset({"count"}))
+
+
+def native_warm() -> Samples:
+    program = builds.native()
+    return files(lambda name: f"{program}:{name}", options={"warm": True})
+
+
+def native_of_another_architecture() -> Samples:
+    program = builds.aarch64()
+    return files(lambda name: f"{program}:{name}", frozenset({"count"}))
+
+
+def wasm() -> Samples:
+    """A fresh instance for each call, inside the worker."""
+    program = builds.wasm()
+    return files(lambda name: f"{program}:{name}", frozenset({"count", "die"}))
+
+
+RUNTIMES = [python, node, java, native, native_warm, native_of_another_architecture, wasm]
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=check_name)
-@pytest.mark.parametrize("samples", [python, node], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("samples", RUNTIMES, ids=lambda each: each.__name__)
 def test_a_runtime_does_what_a_worker_counts_on(samples: Callable[[], Samples], check: Check) -> None:
     check(samples())

@@ -37,7 +37,7 @@ class CommandBehind(click.Command):
 
 
 @click.command(cls=CommandBehind, short_help="Run a command or a function here, and say what it cost.")
-@click.argument("function", required=False, metavar="[MODULE:FUNCTION | -- COMMAND...]")
+@click.argument("function", required=False, metavar="[MODULE:FUNCTION | FILE[:FUNCTION] | -- COMMAND...]")
 @click.option("--args", "args", metavar="JSON", help="The function's arguments, a list: --args '[1, \"two\"]'.")
 @click.option("--kwargs", metavar="JSON", help="The function's named arguments, an object: --kwargs '{\"n\": 3}'.")
 @click.option("--cpu", type=Finite(), metavar="N", help="Cores it keeps busy. Left out: 1.")
@@ -95,6 +95,9 @@ def run(
     A function is imported, last of all from the working folder, called in a worker, and its result printed: as JSON if
     it can be, else as Python writes it. If it raises, the traceback is printed and the exit code is 1.
 
+    A function of another language is named by its file: JavaScript (f.js:handler), Java (F.java:handler,
+    app.jar:org.example.F.handler), WebAssembly (f.wasm), or a program that reads JSON and writes JSON (./program).
+
     With --repeat, the joules of each call are printed, their mean, and their standard deviation from call to call.
 
     \b
@@ -103,6 +106,7 @@ def run(
       wattloom run --cpu 2 --timeout 600 -- ./train.sh --epochs 3
       wattloom run app:resize --args '["cat.png", 800]'
       wattloom run app:resize --kwargs '{"width": 800}' --repeat 10
+      wattloom run resize.js:handler --args '["cat.png", 800]'
     """
     from wattloom.local.running import RunRequest, run_command, run_function
 
@@ -130,11 +134,13 @@ def run(
 
 
 def _check_words(function: str | None, command: list[str] | None, args: str | None, kwargs: str | None) -> None:
+    from wattloom.local.running import is_function_file
+
     if command is None and function is None:
         raise click.UsageError(f"Name a function, as in: wattloom run module:function; {BEHIND}")
     if command is None:
         assert function is not None
-        if ":" not in function:
+        if ":" not in function and not is_function_file(function):
             raise click.UsageError(f"{function!r} is no module:function; {BEHIND.replace('COMMAND', function)}")
         return
     if function is not None:

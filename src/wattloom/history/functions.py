@@ -47,12 +47,16 @@ class FunctionCost(msgspec.Struct, frozen=True):
     """Of its joules: measured, modelled, estimated; several with commas. Empty: none are known."""
     idle_j: float = 0.0
     """What all calls together bear of the machine's idle joules, by the policy asked for; beside `joules`."""
+    cold_starts: int = 0
+    """Finished calls before which the function had to be made ready in its worker."""
+    cold_start_s: float | None = None
+    """What that took, in the mean; no part of `mean_s`. None: nobody has measured one."""
 
 
 class _Costs:
     """Figures of one function, in order of the calls' ends."""
 
-    __slots__ = ("calls", "finished", "joules", "provenances", "seconds")
+    __slots__ = ("calls", "finished", "joules", "provenances", "seconds", "setups")
 
     def __init__(self) -> None:
         self.calls = 0
@@ -60,6 +64,7 @@ class _Costs:
         self.seconds: list[float] = []
         self.joules: list[float] = []
         self.provenances: set[str] = set()
+        self.setups: list[float] = []
 
     def cost(self, function: str, idle_j: float) -> FunctionCost:
         return FunctionCost(
@@ -75,6 +80,8 @@ class _Costs:
             trend_j=_trend(self.joules),
             provenance=", ".join(sorted(self.provenances)),
             idle_j=idle_j,
+            cold_starts=len(self.setups),
+            cold_start_s=_mean(self.setups),
         )
 
 
@@ -109,6 +116,8 @@ def _add(costs: dict[str, _Costs], history: RunHistory) -> None:
             of.finished += 1
             if (seconds := seconds_of(task)) is not None:
                 of.seconds.append(seconds)
+            if task.setup_s is not None:
+                of.setups.append(task.setup_s)
         if task.joules is not None:
             of.joules.append(task.joules)
             of.provenances.add(task.provenance)

@@ -58,6 +58,8 @@ class TaskHistory(msgspec.Struct, gc=False):
     """Of all attempts."""
     spread_j: float | None = None
     provenance: str = ""
+    setup_s: float | None = None
+    """Of a cold start, before its seconds."""
 
     def went_before(self, past: Past) -> None:
         """What earlier runs have seen of it."""
@@ -112,6 +114,7 @@ class _OfTask(Happened, gc=False):
 class _Finished(_OfTask, gc=False):
     seconds: float | None = None
     cpu_s: float | None = None
+    setup_s: float | None = None
 
 
 class _Failed(_OfTask, gc=False):
@@ -247,6 +250,7 @@ class RunHistory:
                 del self.by_task[event.task]
                 return
             found.outcome, found.ended, found.seconds = "finished", event.time, event.seconds
+            found.setup_s = event.setup_s
             found.message = ""
             self._owe(found, event.cpu_s)
 

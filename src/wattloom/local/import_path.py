@@ -38,8 +38,13 @@ def named_function(name: str) -> Callable[..., Any]:
 def prepare_worker(module_name: str, stdout_to_stderr: bool) -> None:
     """In a worker, before its first call: the import is not a cost of the call, and stdout may be kept for JSON."""
     if stdout_to_stderr:
-        os.dup2(2, 1)
+        prints_to_stderr()
     import_module(module_name)
+
+
+def prints_to_stderr() -> None:
+    """In a worker: what calls print goes to standard error."""
+    os.dup2(2, 1)
 
 
 class NamedFunction:

@@ -29,10 +29,12 @@ from wattloom.local.decorator import function
 from wattloom.local.errors import TaskTimeout
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
-from wattloom.local.import_path import NamedFunction, prepare_worker
+from wattloom.local.import_path import NamedFunction, prepare_worker, prints_to_stderr
+from wattloom.local.loading import load, split_spec
 from wattloom.local.stdio_passing import StdioServer
 
 NOT_FOUND: Final = 127
+FILE_SUFFIXES: Final = (".js", ".mjs", ".cjs", ".wasm", ".java", ".jar", ".class")
 FAILED: Final = 1
 PATIENCE_S: Final = 10.0
 """After a signal was passed on: a command that has not ended by then is killed."""
@@ -124,10 +126,27 @@ class RunRequest(msgspec.Struct, frozen=True):
 def run_function(name: str, args: list[Any], kwargs: dict[str, Any], repeat: int, request: RunRequest) -> Ran:
     """Call `module:function`, one call after the other. A decorated function keeps its own options where none is given.
     Raises InputError if there is no such function."""
+    if is_function_file(name):
+        return _run_file(name, args, kwargs, repeat, request)
     found = NamedFunction(name, os.getcwd())
     remote = function(found).options(**found.declared() | request.options)
     first = (name.partition(":")[0], request.quiet_stdout)
     with _executor(request, initializer=prepare_worker, initargs=first) as executor:
+        ready = remote.options(executor=executor)
+        futures = list(_one_after_the_other(lambda: ready.remote(*args, **kwargs), repeat))
+    return _ran(name, executor, futures)
+
+
+def is_function_file(name: str) -> bool:
+    """Whether it names a file of another language, and no module: by how it ends, or by the folder it is in."""
+    path, _ = split_spec(name)
+    return path.suffix in FILE_SUFFIXES or (os.sep in name and path.suffix != ".py")
+
+
+def _run_file(name: str, args: list[Any], kwargs: dict[str, Any], repeat: int, request: RunRequest) -> Ran:
+    remote = load(name, **request.options)
+    first = {"initializer": prints_to_stderr, "initargs": ()} if request.quiet_stdout else {}
+    with _executor(request, **first) as executor:
         ready = remote.options(executor=executor)
         futures = list(_one_after_the_other(lambda: ready.remote(*args, **kwargs), repeat))
     return _ran(name, executor, futures)

@@ -23,6 +23,8 @@ from wattloom.runtimes.raised import raised_from
 from wattloom.scheduling import events as ev
 
 LOG: Final = logging.getLogger("wattloom")
+LEAST_SETUP_S: Final = 0.001
+"""What takes less to be ready, as an imported function of Python does, has no cold start."""
 
 
 class WorkerEvents:
@@ -105,7 +107,8 @@ class WorkerEvents:
         self._journaled.ended(job)
         if job.key:
             self._keep_by_key(job, end)
-        self._instructions.tell(ev.TaskFinished(now, task, job.attempt, end.seconds, job.cpu_s))
+        setup_s = end.setup_s if end.setup_s >= LEAST_SETUP_S else None
+        self._instructions.tell(ev.TaskFinished(now, task, job.attempt, end.seconds, job.cpu_s, setup_s))
         self._calls.resolve_later(job)
 
     def _keep_by_key(self, job: Job, end: EndFrame) -> None:

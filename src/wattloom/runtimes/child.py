@@ -41,6 +41,9 @@ F_SETPIPE_SZ: Final = 1031
 PIPE_BYTES: Final = 1 << 20
 READ_AT_ONCE: Final = 1 << 20
 ENDING_S: Final = 5.0
+FAULTS: Final = frozenset(
+    {Signals.SIGSEGV, Signals.SIGBUS, Signals.SIGFPE, Signals.SIGILL, Signals.SIGABRT, Signals.SIGSYS, Signals.SIGTRAP}
+)
 REQUESTS: Final = "WATTLOOM_REQUESTS"
 REPLIES: Final = "WATTLOOM_REPLIES"
 
@@ -49,13 +52,24 @@ class Ended(Exception):
     """It has ended instead of answering. `code` as of `subprocess`: negative for a signal."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(how_it_ended(code))
         self.code: Final = code
+        self.plainly: Final = _how(code)
+        super().__init__(self.plainly + (" before it had answered" if code >= 0 else ""))
+
+    @property
+    def by_its_own_fault(self) -> bool:
+        """It ended itself, or did what no program may: nobody else killed it."""
+        return self.code >= 0 or -self.code in FAULTS
+
+    @property
+    def exit_code(self) -> int:
+        """As shells have it: 128 and more for a signal."""
+        return self.code if self.code >= 0 else 128 - self.code
 
 
-def how_it_ended(code: int) -> str:
+def _how(code: int) -> str:
     if code >= 0:
-        return f"ended with exit code {code} before it had answered"
+        return f"ended with exit code {code}"
     with suppress(ValueError):
         return f"was killed by {Signals(-code).name}"
     return f"was killed by signal {-code}"

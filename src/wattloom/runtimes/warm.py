@@ -99,13 +99,13 @@ class WarmProcess:
 
     def _died(self, ended: Ended) -> Outcome:
         """One that has ended itself has failed; one that was killed is lost: nobody knows how far it came."""
-        if ended.code < 0:
+        if not ended.by_its_own_fault:
             return Outcome(LOST, Packed(f"its {self._runtime} process {ended}".encode(), []), JSON)
         return plain.failed(self._end(ended, ""))
 
     def _end(self, ended: Ended, when: str) -> Raised:
         text = " ".join(filter(None, [f"its {self._runtime} process {ended}", when]))
-        return Raised("ProcessEnded", text, runtime=self._runtime, exit_code=ended.code)
+        return Raised("ProcessEnded", text, runtime=self._runtime, exit_code=ended.exit_code)
 
     def close(self) -> None:
         if self._child is not None:

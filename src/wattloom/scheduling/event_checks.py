@@ -33,6 +33,8 @@ def require_times(event: ev.TaskFinished | ev.TaskFailed) -> None:
         require("seconds", event.seconds, LATEST_S)
     if event.cpu_s is not None:
         require("cpu_s", event.cpu_s, LATEST_S)
+    if isinstance(event, ev.TaskFinished) and event.setup_s is not None:
+        require("setup_s", event.setup_s, LATEST_S)
 
 
 def require_prices(event: ev.UsageArrived) -> None:

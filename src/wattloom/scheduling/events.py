@@ -196,6 +196,8 @@ class TaskFinished(Event, frozen=True, tag="task-finished"):
     """What it would have taken alone on that machine, if the backend knows."""
     cpu_s: float | None = None
     """CPU time it used, where its joules follow from that (see `UsageArrived.cpu_second`)."""
+    setup_s: float | None = None
+    """Seconds before it in which its function was made ready there: a cold start, and no part of `seconds`."""
 
 
 class TaskFailed(Event, frozen=True, tag="task-failed"):

@@ -35,9 +35,10 @@ WITH_BEDS := PYTHONPATH="$(CURDIR)"
 BENCH_OPTIONS = $(if $(BENCH_DATA),--data "$(BENCH_DATA)") $(BENCH_ARGS)
 # Programs that tests start for real, as Debian calls them. Without one its tests are skipped, and say so.
 TEST_PACKAGES := stress-ng prometheus pcp snmp snmpd ipmitool openipmi libopenipmi-dev openssl gcc libc6-dev \
-	qemu-system-x86 busybox-static
+	qemu-system-x86 busybox-static nodejs openjdk-17-jdk-headless gcc-aarch64-linux-gnu libc6-dev-arm64-cross \
+	qemu-user-static clang lld wasi-libc libclang-rt-14-dev-wasm32
 TEST_PROGRAMS := stress-ng prometheus snmpget /usr/sbin/snmpd ipmitool ipmi_sim openssl gcc qemu-system-x86_64 busybox \
-	/usr/lib/pcp/bin/pmcd
+	/usr/lib/pcp/bin/pmcd node javac aarch64-linux-gnu-gcc qemu-aarch64-static clang wasm-ld
 GUEST := .tools/guest
 # What tests of Kubernetes start, built with Go once and kept in the user's cache; PROGRAM=PACKAGE for one real node.
 KUBERNETES_PROGRAMS := etcd kube-apiserver kube-scheduler kwok kube-controller-manager kubelet

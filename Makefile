@@ -120,7 +120,7 @@ wheels: dist/.stamp-compiled ## build the compiled wheel for each Python that is
 		WATTLOOM_COMPILE=1 .venv-$$version/bin/pip wheel --no-build-isolation --no-deps --wheel-dir dist . || exit 1; \
 	done; ls dist/wattloom-*-cp*.whl
 
-bench: bench-decisions bench-rules bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-function-profiles bench-chaos bench-monitoring bench-disaggregation ## run all benchmarks
+bench: bench-decisions bench-rules bench-simulation bench-dispatch bench-idle bench-parity bench-attribution bench-function-profiles bench-chaos bench-monitoring bench-disaggregation bench-plan ## run all benchmarks
 
 bench-decisions: $(BENCH_VENV)/.stamp-wattloom ## decisions per second
 	$(BENCH_BIN)/python benchmarks/decisions.py $(BENCH_OPTIONS)
@@ -164,6 +164,17 @@ bench-monitoring: $(BENCH_VENV)/.stamp-wattloom ## what a look at 100 to 4,000 p
 .PHONY: bench-disaggregation
 bench-disaggregation: $(BENCH_VENV)/.stamp-wattloom ## errors of joules per function out of whole-machine power
 	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/disaggregation.py $(BENCH_OPTIONS)
+
+# MiniZinc and Gecode are programs of the distribution: without them their rows say so.
+.PHONY: bench-plan
+bench-plan: $(BENCH_VENV)/.stamp-wattloom ## plans: gap and time, beside Gecode, CP-SAT and HiGHS
+	@$(BENCH_BIN)/python -c 'import ortools, scipy' 2>/dev/null || $(BENCH_BIN)/pip install ortools scipy
+	@command -v minizinc >/dev/null && command -v fzn-gecode >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+			&& SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends minizinc flatzinc libgecode-dev >/dev/null 2>&1; } || \
+		echo "*** GECODE ROWS SKIPPED: install minizinc, flatzinc and libgecode-dev (Debian) and run again." >&2
+	$(WITH_BEDS) $(BENCH_BIN)/python benchmarks/plan.py $(BENCH_OPTIONS)
 
 .PHONY: bench-machine-curves bench-power-model
 bench-machine-curves: $(BENCH_VENV)/.stamp-wattloom ## power curves of machines nobody measured, beside three other ways

@@ -14,14 +14,17 @@ import numpy as np
 from wattloom.planning.core_problem import PER_SECOND, solve_core
 from wattloom.planning.exact import better, everything, solve_exactly
 from wattloom.planning.first_solution import first_solution
-from wattloom.planning.instance import Deadline, Instance, Outcome
+from wattloom.planning.instance import Deadline, Instance, Outcome, is_solution, packed, solution_of
 from wattloom.planning.knapsack_bound import knapsack_bound, row_worth
 from wattloom.planning.relaxation import ascend, proven
 from wattloom.planning.switching import solve_switched
+from wattloom.planning.two_servers import least_on_two
 
 SHORT_S: Final = 1.0
 SMALL: Final = 1_500
 """Cells of an instance that HiGHS is given whole."""
+MOST_STATES: Final = 40_000
+"""Cores of one server times those of the other: the table of two servers."""
 FEW: Final = 8
 """Rows to a server, below which what they leave free matters."""
 SHARE: Final = 0.55
@@ -32,6 +35,10 @@ def solve(instance: Instance, deadline: Deadline, gap: float = 0.0, small: int =
     """The best solution and its bound; no need to be nearer than the gap. A bound without end: there is no solution."""
     if cannot_fit(instance):
         return Outcome(None, inf)
+    if (easy := _each_at_its_best(instance)) is not None:
+        return easy
+    if instance.cost.size <= small and on_two_servers(instance):
+        return _by_table(instance)
     if instance.cost.size <= small:
         return solve_exactly(instance, everything(instance), deadline)
     found = _switched(instance, deadline, gap) if instance.on_cost.any() else _priced(instance, deadline, gap)
@@ -44,6 +51,36 @@ def cannot_fit(instance: Instance) -> bool:
     """Whether it is seen at once that there is none: a row has no column, or rows need more cores than there are."""
     least = np.where(instance.allowed, instance.cores, np.inf).min(axis=1, initial=np.inf)
     return bool(instance.rows and float(least.sum()) > float((instance.room * instance.counts).sum()))
+
+
+def _each_at_its_best(instance: Instance) -> Outcome | None:
+    """Where all rows fit on their cheapest kinds there is nothing to solve."""
+    if instance.on_cost.any() or not instance.allowed.any(axis=1).all():
+        return None
+    kind = instance.cost.argmin(axis=1)
+    used = np.bincount(kind, weights=instance.cores[np.arange(instance.rows), kind], minlength=instance.kinds)
+    if (used > instance.room * instance.counts).any():
+        return None
+    server, left = packed(instance, kind)
+    if left or not is_solution(instance, kind, server):
+        return None
+    solution = solution_of(instance, kind, server)
+    return Outcome(solution, solution.value)
+
+
+def on_two_servers(instance: Instance) -> bool:
+    """Whether a table over the cores of two servers is small enough to be the whole proof."""
+    plain = instance.memory is None and not instance.on_cost.any()
+    two = instance.kinds == 2 and bool((instance.counts == 1).all())
+    return plain and two and instance.rows > 0 and int(instance.room.prod()) <= MOST_STATES
+
+
+def _by_table(instance: Instance) -> Outcome:
+    found = least_on_two(instance.cores, instance.cost, (int(instance.room[0]), int(instance.room[1])))
+    if found is None:
+        return Outcome(None, inf)
+    solution = solution_of(instance, found, np.zeros(instance.rows, dtype=np.int64))
+    return Outcome(solution, solution.value)
 
 
 def _priced(instance: Instance, deadline: Deadline, gap: float) -> Outcome:

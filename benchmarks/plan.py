@@ -37,7 +37,7 @@ RUNS = 5
 def whole(instance: Instance) -> Instance:
     """With costs that are whole thousandths."""
     rounded = np.where(instance.allowed, np.round(np.where(instance.allowed, instance.cost, 0.0) * UNIT), np.inf)
-    return replace(instance, cost=rounded)
+    return replace(instance, cost=rounded, on_cost=np.round(UNIT * instance.on_cost))
 
 
 def plain(instance: Instance) -> tuple[Any, Any, Any]:

@@ -160,3 +160,28 @@ def test_that_nothing_fits_is_proven_for_large_instances_too() -> None:
     found = solving.solve(full, soon())
     assert found.solution is None
     assert found.bound == inf
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_two_servers_are_solved_to_brute_forces_optimum(data: st.DataObject) -> None:
+    rows = data.draw(st.integers(1, 8))
+    pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=rows, max_size=rows)
+    costs = st.one_of(st.integers(0, 30).map(float), st.just(inf))
+    cost = data.draw(st.lists(st.tuples(costs, costs), min_size=rows, max_size=rows))
+    room = np.array(data.draw(st.tuples(st.integers(1, 20), st.integers(1, 20))), dtype=np.int64)
+    cores = np.array(data.draw(pairs), dtype=np.int64)
+    instance = Instance(
+        cost=np.where(cores <= room, np.array(cost), inf),
+        cores=cores,
+        memory=None,
+        room=room,
+        memory_room=np.full(2, 1 << 62, dtype=np.int64),
+        counts=np.ones(2, dtype=np.int64),
+        on_cost=np.zeros(2),
+    )
+    assert solving.on_two_servers(instance)
+    best = best_of(instance)
+    found = solving.solve(instance, soon())
+    agree(found, instance, best)
+    assert found.bound == best

@@ -136,13 +136,16 @@ def solve_whole_numbers(
     upper[len(made.row) :] = instance.counts[made.switched]
     whole = np.ones(made.matrix.shape[1])
     whole[: len(made.row)] = 0 if relaxed_rows else 1
-    found = optimize.milp(
-        made.costs * made.scale,
-        integrality=whole,
-        bounds=optimize.Bounds(np.zeros(len(upper)), upper),
-        constraints=optimize.LinearConstraint(made.matrix, made.low, made.high),
-        options={"time_limit": seconds, "mip_rel_gap": 0.0},
-    )
+    try:
+        found = optimize.milp(
+            made.costs * made.scale,
+            integrality=whole,
+            bounds=optimize.Bounds(np.zeros(len(upper)), upper),
+            constraints=optimize.LinearConstraint(made.matrix, made.low, made.high),
+            options={"time_limit": seconds, "mip_rel_gap": 0.0},
+        )
+    except MemoryError:  # what was found before is kept
+        return Answer(None, -inf)
     if found.status == INFEASIBLE:
         return Answer(None, inf)
     bound = getattr(found, "mip_dual_bound", None)

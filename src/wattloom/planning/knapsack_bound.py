@@ -27,8 +27,10 @@ class Filled:
     chosen: Mask
 
 
-def knapsack_bound(instance: Instance, worth: Numbers, target: float, deadline: Deadline) -> float:
-    """The best bound that prices of rows prove, from these on; it stops near the target."""
+def knapsack_bound(
+    instance: Instance, worth: Numbers, target: float, deadline: Deadline, enough: float = np.inf
+) -> float:
+    """The best bound that prices of rows prove, from these on: it aims at the target, and stops where it is enough."""
     if instance.cost.size > MOST_CELLS or int(instance.room.max(initial=0)) > MOST_ROOM:
         return -np.inf
     best, reach, stuck = -np.inf, 1.0, 0
@@ -44,7 +46,7 @@ def knapsack_bound(instance: Instance, worth: Numbers, target: float, deadline: 
                 break
             continue
         length = float((slope**2).sum())
-        if length == 0.0 or deadline.over or best >= target:
+        if length == 0.0 or deadline.over or best >= min(target, enough):
             break
         worth = worth + reach * max(target - bound, 1e-9 * abs(target)) / length * slope
     return best

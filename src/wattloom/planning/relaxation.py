@@ -70,11 +70,13 @@ class _Ascent:
     best_cores: Numbers
     best_memory: Numbers
     reach: float = 0.02
+    least: float = 1e-9
+    """Where it ends."""
     stuck: int = 0
 
 
-def ascend(instance: Instance, deadline: Deadline, start: Prices | None = None) -> Prices:
-    """Good prices, and the bound they prove."""
+def ascend(instance: Instance, deadline: Deadline, start: Prices | None = None, near: float = 1e-7) -> Prices:
+    """Good prices, and the bound they prove; `near` to the best bound there is, as a part of it, is enough."""
     zero = np.zeros(instance.kinds)
     floor = np.where(instance.room > 0, instance.on_cost / np.maximum(instance.room, 1), 0.0)
     state = _Ascent(
@@ -82,15 +84,16 @@ def ascend(instance: Instance, deadline: Deadline, start: Prices | None = None) 
     )
     if start is not None:
         state.reach = NEAR
+    state.least = 0.01 * near
     if instance.cost.size <= SMALL:
         _climb(instance, state, STEPS, deadline)
     else:
-        _climb_by_sample(instance, state, deadline)
+        _climb_by_sample(instance, state, deadline, near)
     found, _ = proven(instance, state.best_cores, state.best_memory)
     return found if start is None or found.bound > start.bound else start
 
 
-def _climb_by_sample(instance: Instance, state: _Ascent, deadline: Deadline) -> None:
+def _climb_by_sample(instance: Instance, state: _Ascent, deadline: Deadline, near: float) -> None:
     """Prices of some rows on as much less room are nearly those of all: with them it is seen which columns matter."""
     stride = -(-instance.cost.size // SMALL)
     _climb(_sample(instance, stride), state, WHOLE_STEPS, deadline)
@@ -99,7 +102,7 @@ def _climb_by_sample(instance: Instance, state: _Ascent, deadline: Deadline) -> 
         state.best, state.reach, state.stuck = -np.inf, NEAR, 0
         state.cores, state.memory = state.best_cores, state.best_memory
         _climb_few(instance, few, state, STEPS, deadline)
-        if deadline.over or proven(instance, state.best_cores, state.best_memory)[0].bound >= state.best * (1.0 - 1e-7):
+        if deadline.over or proven(instance, state.best_cores, state.best_memory)[0].bound >= state.best * (1.0 - near):
             return
 
 
@@ -161,7 +164,7 @@ def _step(instance: Instance, state: _Ascent, bound: float, kind: Wholes, rows: 
     if state.stuck >= 5:
         state.reach, state.stuck = 0.5 * state.reach, 0
         state.cores, state.memory = state.best_cores, state.best_memory
-    if state.reach < 1e-9:
+    if state.reach < state.least:
         return False
     slope, held = _slopes(instance, state, kind, rows)
     scale, held_scale = 1.0 / np.maximum(1, instance.room * np.maximum(1, instance.counts)), 1.0 / instance.memory_room

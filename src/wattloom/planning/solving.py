@@ -16,6 +16,7 @@ from wattloom.planning.exact import better, everything, solve_exactly
 from wattloom.planning.first_solution import first_solution
 from wattloom.planning.instance import Deadline, Instance, Outcome, is_solution, packed, solution_of
 from wattloom.planning.knapsack_bound import knapsack_bound, row_worth
+from wattloom.planning.one_full_server import fill_the_full_one
 from wattloom.planning.relaxation import ascend, proven
 from wattloom.planning.switching import solve_switched
 from wattloom.planning.two_servers import least_on_two
@@ -23,11 +24,13 @@ from wattloom.planning.two_servers import least_on_two
 SHORT_S: Final = 1.0
 SMALL: Final = 1_500
 """Cells of an instance that HiGHS is given whole."""
+SWITCHED: Final = 20_000
+"""Cells of an instance with servers that may be off that HiGHS is given whole, at last."""
 MOST_STATES: Final = 40_000
 """Cores of one server times those of the other: the table of two servers."""
 FEW: Final = 8
 """Rows to a server, below which what they leave free matters."""
-SHARE: Final = 0.55
+SHARE: Final = 0.4
 """Of the time, for the core of few large rows; the rest is for their knapsacks."""
 
 
@@ -76,16 +79,25 @@ def on_two_servers(instance: Instance) -> bool:
 
 
 def _by_table(instance: Instance) -> Outcome:
+    """If only one server is too full, by its knapsack; else, or if that leaves the other too full, by both."""
+    nowhere = np.zeros(instance.rows, dtype=np.int64)
+    kind = instance.cost.argmin(axis=1)
+    over = np.bincount(kind, weights=instance.cores[np.arange(instance.rows), kind], minlength=2) > instance.room
+    if over[0] != over[1]:
+        kind = fill_the_full_one(instance, kind, int(over[1]))
+        if is_solution(instance, kind, nowhere):
+            solution = solution_of(instance, kind, nowhere)
+            return Outcome(solution, solution.value)
     found = least_on_two(instance.cores, instance.cost, (int(instance.room[0]), int(instance.room[1])))
     if found is None:
         return Outcome(None, inf)
-    solution = solution_of(instance, found, np.zeros(instance.rows, dtype=np.int64))
+    solution = solution_of(instance, found, nowhere)
     return Outcome(solution, solution.value)
 
 
 def _priced(instance: Instance, deadline: Deadline, gap: float) -> Outcome:
     """Without idle power."""
-    prices = ascend(instance, deadline)
+    prices = ascend(instance, deadline, near=max(1e-7, 0.05 * min(gap, 0.01)))
     prices, costs = proven(instance, prices.cores, prices.memory)
     if prices.bound > dearest(instance):
         return Outcome(None, inf)
@@ -96,16 +108,17 @@ def _priced(instance: Instance, deadline: Deadline, gap: float) -> Outcome:
     few = instance.rows < FEW * int(instance.counts.sum())
     found = solve_core(instance, prices, costs, first, deadline.part(SHARE) if few else deadline, gap)
     if few and not found.proven and found.gap > gap and found.solution is not None:
-        more = knapsack_bound(instance, row_worth(costs), found.solution.value, deadline)
+        enough = found.solution.value / (1.0 + gap)
+        more = knapsack_bound(instance, row_worth(costs), found.solution.value, deadline, enough)
         found = replace(found, bound=min(found.solution.value, max(found.bound, more)))
     return found
 
 
 def _switched(instance: Instance, deadline: Deadline, gap: float) -> Outcome:
     """With servers that may be off: numbers that are on first; small ones then whole."""
-    small = instance.cost.size <= PER_SECOND * deadline.left
+    small = instance.cost.size <= min(SWITCHED, PER_SECOND * deadline.left)
     found = solve_switched(instance, deadline.part(0.5) if small else deadline, gap)
-    if found.proven or found.gap <= gap or instance.cost.size > PER_SECOND * deadline.left:
+    if found.proven or found.gap <= gap or not small:
         return found
     whole = solve_exactly(instance, everything(instance), deadline, found.solution)
     if whole.solution is None:

@@ -18,8 +18,10 @@ from wattloom.planning.instance import Deadline, Instance, Numbers, Outcome, Sol
 from wattloom.planning.relaxation import Prices, ascend, proven, reduced
 
 MOST_ROUNDS: Final = 400
-FAR: Final = 4
+FAR: Final = 3
 """How many servers of a kind more or fewer the next numbers may have, at first."""
+EVERY: Final = 4
+"""Rounds after which the bound over all numbers is taken."""
 
 
 @dataclass
@@ -47,10 +49,12 @@ def solve_switched(instance: Instance, deadline: Deadline, gap: float) -> Outcom
     search.bound = root.bound
     _cut(search, root)
     on, tried, far = _first_numbers(instance, root), set[tuple[int, ...]](), FAR
-    for _ in range(MOST_ROUNDS):
+    for number in range(MOST_ROUNDS):
         before = search.best
         _try(search, on, deadline)
         tried.add(tuple(on.tolist()))
+        if number % EVERY == EVERY - 1:
+            _next(search, 0, deadline)
         named = _next(search, far, deadline)
         while far > 0 and (named is None or tuple(named.tolist()) in tried):
             far //= 2
@@ -98,12 +102,14 @@ def _try(search: Search, on: Wholes, deadline: Deadline) -> None:
         return
     start = None if search.prices is None else replace(search.prices, bound=-inf)
     prices = ascend(closed, deadline, start)
-    _, costs = proven(closed, prices.cores, prices.memory)
-    found = first_solution(closed, prices, costs, deadline)
+    least, costs = proven(closed, prices.cores, prices.memory)
     prices = replace(prices, cores=_least_for_none(inner, prices, on))
+    _cut(search, prices)
+    if search.best is not None and least.bound + float((search.instance.on_cost * on).sum()) >= search.best.value:
+        return
+    found = first_solution(closed, prices, costs, deadline)
     if found is not None:
         _keep(search, found, on, prices)
-    _cut(search, prices)
 
 
 def _keep(search: Search, found: Solution, on: Wholes, prices: Prices) -> None:

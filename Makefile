@@ -46,8 +46,9 @@ KUBERNETES_NODE := containerd=containerd runc=runc busybox=busybox-static /usr/l
 	ip=iproute2 openssl=openssl
 KUBERNETES = $(BIN)/python -m tests.beds.kubernetes
 # What functions of the suite are built and run with, as PROGRAM=PACKAGE.
+WASM_BUILTINS := $(firstword $(wildcard /usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a) wasm32-builtins)
 SUITE_TOOLS := node=nodejs npm=npm java=openjdk-17-jre-headless javac=openjdk-17-jdk-headless mvn=maven g++=g++ clang=clang \
-	wasm-ld=lld /usr/include/wasm32-wasi/stdio.h=wasi-libc /usr/lib/llvm-14/lib/clang/14.0.6/lib/wasi=libclang-rt-14-dev-wasm32 \
+	wasm-ld=lld /usr/include/wasm32-wasi/stdio.h=wasi-libc $(WASM_BUILTINS)=libclang-rt-dev-wasm32 \
 	aarch64-linux-gnu-g++=g++-aarch64-linux-gnu qemu-aarch64-static=qemu-user-static
 SIMGRID_HEADER := /usr/include/simgrid/s4u.hpp
 

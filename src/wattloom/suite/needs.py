@@ -37,7 +37,7 @@ PROGRAMS: Final = {
     "g++": "g++",
     "clang": "clang",
     "wasm-ld": "lld",
-    "wasi-libc": "wasi-libc libclang-rt-14-dev-wasm32",
+    "wasi-libc": "wasi-libc libclang-rt-dev-wasm32",
 }
 """Programs, and the packages of Debian that bring them."""
 WASI: Final = Path("/usr/include/wasm32-wasi")

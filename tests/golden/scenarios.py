@@ -13,13 +13,15 @@ from typing import Final, NamedTuple
 import wattloom
 
 FILE: Final = Path(__file__).with_name("scenarios.json")
-SCENARIOS: Final = ("hsc-cpu", "heats-bursts", "isa-mixed", "mixed-1000")
+SCENARIOS: Final = ("hsc-cpu", "heats-bursts", "isa-mixed-former", "mixed-1000", "isa-mixed")
+FORMER: Final = {"isa-mixed-former": str(Path(__file__).with_name("isa-mixed-former.toml"))}
+"""Scenarios that were built in until another took their name: their files are here."""
 POLICIES: Final = (
     "fifo", "round-robin", "random", "spread", "pack", "arch-first", "marginal-energy", "exec", "weighted",
     "least-joules", "least-joules:sleep=false",
 )  # fmt: skip
 SEEDS: Final = (0, 1, 2)
-QUICK: Final = ("hsc-cpu", "heats-bursts", "isa-mixed")
+QUICK: Final = ("hsc-cpu", "heats-bursts", "isa-mixed-former", "isa-mixed")
 """Scenarios that every run of the tests computes anew, at seed 0."""
 
 
@@ -54,7 +56,7 @@ def quick_cases() -> list[Case]:
 
 
 def computed(case: Case) -> Figures:
-    result = wattloom.simulate(case.scenario, case.policy, case.seed)
+    result = wattloom.simulate(FORMER.get(case.scenario, case.scenario), case.policy, case.seed)
     return Figures(result.digest, repr(float(result.energy.total)), repr(result.makespan_s))
 
 

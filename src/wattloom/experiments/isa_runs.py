@@ -93,6 +93,11 @@ def profiles_of(draw: Draw) -> FunctionProfiles:
     )
 
 
+def in_tasks(draw: Draw, calls: float) -> Draw:
+    """The same load in tasks of so many calls in a row."""
+    return msgspec.structs.replace(draw, per_core_s=draw.per_core_s / calls, joules=draw.joules * calls)
+
+
 def plan_of(draw: Draw, workload: str, policy: str) -> Plan:
     """The same as `wattloom plan make` has it. InputError: a rate cannot be reached."""
     demand = [

@@ -18,8 +18,9 @@ from tests.fuzz.seeds import FORMATS, Format
 NEVER: Final = {
     "profile cpu": ("--frequencies",),
     "profile gpu": ("--load",),
+    "experiment run": ("--seeds",),
 }
-"""Options that change the machine, or run what they are given."""
+"""Options that change the machine, run what they are given, or take as long as they are asked to."""
 HARMLESS: Final = ("true", "false", "echo hello", "no-such-program", "./folder", "sh -c 'exit 3'", "printf \\377")
 FUNCTIONS: Final = (
     "json:dumps",
@@ -48,6 +49,7 @@ USUAL: Final = {
     "profile diff": "cpu.json other.json",
     "profile cpu": "--builtin --levels 1 --seconds 1 --settle 0 --meter recording",
     "scenarios show": "hsc-cpu",
+    "experiment run": "isa --seeds 2",
     "meter read": "recording --count 1 --interval 0.05",
     "meter export": "--vms folder",
     "top": "--once",

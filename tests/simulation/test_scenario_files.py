@@ -160,8 +160,8 @@ SAID = [
     ("work_s = 10", "work_s = 10\nretries = 2024-01-01", "functions.f.retries: must be a whole number, not a date or"),
     ("work_s = 10", "work_s = 10\narch = 3", "functions.f.arch: must be text or a list of text, not 3"),
     ('arch = ["x86_64"] }', "arch = [true] }", "functions.g.variants.v.arch[0]: must be text, not true"),
-    ('kind = "poisson"', 'kind = "possion"', "must be at-once, bursts, poisson or trace, not 'possion'; did you mean"),
-    ('kind = "poisson"', "kind = 3", "arrivals[0].kind: must be at-once, bursts, poisson or trace, not 3"),
+    ('kind = "poisson"', 'kind = "possion"', "must be at-once, bursts, even, poisson or trace, not 'possion'; did you"),
+    ('kind = "poisson"', "kind = 3", "arrivals[0].kind: must be at-once, bursts, even, poisson or trace, not 3"),
     ("at_s = 5", "", "faults[0].at_s: is missing"),
 ]
 

@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from wattloom.history.observed_calls import Observed, spread
 from wattloom.load_testing.carried import Carried
-from wattloom.load_testing.observed import Observed, spread
 from wattloom.planning.making import Wishes, replan
 from wattloom.planning.plan import Assignment, Demand, Plan
 from wattloom.planning.problem import Terms

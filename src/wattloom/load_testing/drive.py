@@ -15,10 +15,10 @@ import msgspec
 from wattloom.energy.measured import Energy
 from wattloom.errors import InputError
 from wattloom.history.log import Log
+from wattloom.history.observed_calls import Calls, Observed
 from wattloom.load_testing.carried import Carried, carried_out
 from wattloom.load_testing.drift import Drift, drifts, replanned
 from wattloom.load_testing.load_generator import MOST_OPEN, Call, LoadGenerator
-from wattloom.load_testing.observed import Calls, Observed
 from wattloom.load_testing.report import Driven, FunctionDriven, driven_function
 from wattloom.local.executor import Executor
 from wattloom.local.functions import name_of

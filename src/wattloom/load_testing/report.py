@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from wattloom.history.observed_calls import Observed, quantile
 from wattloom.load_testing.drift import Drift
-from wattloom.load_testing.observed import Observed, quantile
 from wattloom.planning.plan import Plan
 
 

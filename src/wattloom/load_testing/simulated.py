@@ -8,10 +8,10 @@ before it happens again in the same way, so the run is made once more with it.
 from msgspec.structs import replace
 
 from wattloom.cluster.node import Node
+from wattloom.history.observed_calls import Calls
 from wattloom.history.records import Record
 from wattloom.load_testing.carried import Carried
 from wattloom.load_testing.drive import NOTHING_MORE, Replanning, Wishes, asked_rates, by_plan_name, driven
-from wattloom.load_testing.observed import Calls
 from wattloom.load_testing.report import Driven, driven_function
 from wattloom.planning.plan import Plan
 from wattloom.policies.loading import load_policy

@@ -215,7 +215,8 @@ class Ledger:
         """Whether the task may go to this node now, with the build of this name if one is named."""
         site = node.site
         assert site is not None
-        estimate = self.view.with_variant(record.shape, site, variant)
+        view = self.view
+        estimate = view.with_variant(record.shape, site, variant) if variant else view.estimate(record.shape, site)
         if self.rules.active and not isinstance(estimate, Reason):
             return self.view.refusal(record.shape, node) or estimate
         return estimate

@@ -18,7 +18,6 @@ from wattloom.planning.problem import Problem, cores_needed, why_not
 
 MOST_NAMED: Final = 3
 STEPS: Final = 12
-PATIENCE_S: Final = 5.0
 
 
 class NoPlan(InputError):
@@ -54,19 +53,23 @@ def nothing_fits(problem: Problem, instance: Instance, deadline: Deadline, *, pr
     """Which capacity binds, by how much, and how much lower rates would fit."""
     if not proven:
         words = f"no plan was found in {deadline.spent:.0f} s, and it is not proven that there is none"
-        return NoPlan("seconds", f"{words}: give more --seconds{_lower_rates(problem, instance)}")
+        return NoPlan("seconds", f"{words}: give more --seconds{_lower_rates(problem, instance, deadline)}")
     try:
         cores, memory = missing_room(instance)
     except MissingExtra:
         return NoPlan("servers", "nothing fits")
     if sum(memory) > 0 and sum(cores) == 0:
-        return NoPlan("memory", f"nothing fits: {_on_kinds(problem, memory, 'bytes')}{_lower_rates(problem, instance)}")
+        return NoPlan(
+            "memory", f"nothing fits: {_on_kinds(problem, memory, 'bytes')}{_lower_rates(problem, instance, deadline)}"
+        )
     if sum(cores) > 0:
-        return NoPlan("cores", f"nothing fits: {_on_kinds(problem, cores, 'cores')}{_lower_rates(problem, instance)}")
+        return NoPlan(
+            "cores", f"nothing fits: {_on_kinds(problem, cores, 'cores')}{_lower_rates(problem, instance, deadline)}"
+        )
     return NoPlan(
         "servers",
         "nothing fits: there are cores enough in sum, but each function must be on one server, and they leave gaps; "
-        f"--split would help{_lower_rates(problem, instance)}",
+        f"--split would help{_lower_rates(problem, instance, deadline)}",
     )
 
 
@@ -79,12 +82,14 @@ def _on_kinds(problem: Problem, missing: Sequence[int], unit: str) -> str:
     return " and ".join(f"at least {more:,} more {unit} on {name}" for name, more in by_arch.items())
 
 
-def _lower_rates(problem: Problem, instance: Instance) -> str:
-    """How much lower all rates would have to be, tried by halving."""
+def _lower_rates(problem: Problem, instance: Instance, deadline: Deadline) -> str:
+    """How much lower all rates would have to be, tried by halving as long as there is time."""
     from wattloom.planning.solving import fits
 
     low, high = 0.0, 1.0
     for _ in range(STEPS):
+        if deadline.over:
+            break
         middle = (low + high) / 2.0
         if fits(scaled(problem, instance, middle)):
             low = middle

@@ -122,7 +122,7 @@ def _import_everything() -> None:
     from wattloom.cli.main import COMMANDS
 
     tree()
-    for name in (*COMMANDS, "results", "printing", "figures", "tasks", "failing", "warning", "progress"):
+    for name in (*COMMANDS, "results", "printing", "figures", "tasks", "failing", "progress"):
         import_module(f"wattloom.cli.{name}")
     for name in USED:
         import_module(name)

@@ -1,7 +1,7 @@
 """Random instances by family and seed, for tests and benchmarks of planning.
 
 `source`: the ISA study's kind, servers of 48 and 128 cores, each with figures of its own. `large`: about three
-functions to a server. `typed`: eight kinds of equal servers. `tight`: 97% of all cores given out. `idle`: typed
+functions to a server. `typed`: eight kinds of equal servers. `tight`: nearly full. `idle`: typed
 servers at half load, which may be off.
 """
 
@@ -11,6 +11,7 @@ from wattloom.planning.instance import Instance
 
 FAMILIES = ("source", "large", "typed", "tight", "idle")
 LOADS = {"source": 0.80, "large": 1.05, "typed": 0.80, "tight": 0.97, "idle": 0.50}
+"""Of all cores: what functions need halfway between their fewest cores and their median, not what a plan gives out."""
 KINDS = 8
 
 

@@ -9,7 +9,7 @@ from wattloom.history.log import READABLE, VERSION, Header
 from wattloom.scheduling.events import AnyEvent
 from wattloom.scheduling.instructions import AnyInstruction
 
-RECORDED_VERSION = 5
+RECORDED_VERSION = 6
 RECORDED: dict[str, str] = {
     "Header": "wattloom_log policy backend seed scenario lease placed predictor moves",
     "LeaseTerms": "seconds ahead_s most",
@@ -52,7 +52,7 @@ RECORDED: dict[str, str] = {
     "task-progressed": "time task attempt share checkpoint checkpoint_bytes",
     "task-migrated": "time task attempt node",
     "task-resized": "time task attempt",
-    "task-finished": "time task attempt seconds cpu_s",
+    "task-finished": "time task attempt seconds cpu_s setup_s",
     "task-failed": "time task attempt kind message cpu_s seconds",
     "task-returned": "time task attempt",
     "cancel-requested": "time task",

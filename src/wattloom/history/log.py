@@ -19,8 +19,8 @@ from wattloom.scheduling.events import AnyEvent, TaskSubmitted
 from wattloom.scheduling.instructions import AnyInstruction, MoveKind
 from wattloom.scheduling.lease_terms import LeaseTerms
 
-VERSION = 5
-READABLE = (1, 2, 3, 4, 5)
+VERSION = 6
+READABLE = (1, 2, 3, 4, 5, 6)
 """Earlier versions had fewer kinds of records and fields, and no other ones."""
 FORMER_DEFAULTS = {"marginal-energy": {"tdp": "false", "guarantee": "1"}}
 """What options of a policy were where they were not written, up to and with this version:"""

@@ -167,11 +167,13 @@ class Streams:
     def path(self, position: int) -> str:
         return f"/proc/self/fd/{self._ends[position]}"
 
-    def read(self, position: int) -> bytes:
-        end = self._ends[position]
-        size, found = os.fstat(end).st_size, bytearray()
-        while len(found) < size:
-            found += os.pread(end, READ_AT_ONCE, len(found))
+    def size(self, position: int) -> int:
+        return os.fstat(self._ends[position]).st_size
+
+    def read(self, position: int, since: int = 0) -> bytes:
+        found = bytearray()
+        while data := os.pread(self._ends[position], READ_AT_ONCE, since + len(found)):
+            found += data
         return bytes(found)
 
     def close(self) -> None:
@@ -273,7 +275,7 @@ class Export:
     def call(self, body: bytes | memoryview, content: str) -> Outcome:
         instance = self._begin()
         instance.refuel(self._parts.options)
-        printed = [len(instance.streams.read(1)), len(instance.streams.read(2))]
+        printed = [instance.streams.size(1), instance.streams.size(2)]
         try:
             return self._in_memory(instance, body, content) if self._by_memory else self._numbers(instance, body)
         except FunctionFailed:
@@ -281,7 +283,7 @@ class Export:
             raise
         finally:
             for position, before in enumerate(printed, 1):
-                pass_on(instance.streams.read(position)[before:])
+                pass_on(instance.streams.read(position, before))
             if self._instance is None:
                 instance.streams.close()
 

@@ -70,7 +70,6 @@ MAY_ASK_FOR_A_KIND = {
     "kubernetes/state/driver.py",
     "testing/harness.py",  # as is whoever plays a backend
     "testing/policy_clusters.py",
-    "load_testing/observed.py",  # of the run that it drives
     "cli/demo_run.py",  # of the run that the demo has just made
 }
 

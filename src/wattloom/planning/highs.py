@@ -30,15 +30,6 @@ class Answer:
     on: Wholes | None = None
 
 
-@dataclass(frozen=True)
-class Duals:
-    """Prices of cores and bytes on each kind of servers."""
-
-    bound: float
-    cores: Numbers
-    memory: Numbers
-
-
 def scipy_optimize() -> Any:
     try:
         from scipy import optimize
@@ -159,36 +150,6 @@ def solve_whole_numbers(
     on = np.zeros(instance.kinds, dtype=np.int64)
     on[made.switched] = np.round(found.x[len(made.row) :]).astype(np.int64)
     return Answer(kind, bound, on)
-
-
-def solve_duals(instance: Instance, mask: Mask, seconds: float) -> Duals | None:
-    """Prices at the best fractional assignment that uses only columns of the mask. None: it was not found."""
-    optimize = scipy_optimize()
-    if not mask.any(axis=1).all() or int(mask.sum()) > MOST_COLUMNS or seconds <= 0.0:
-        return None
-    made = _program(instance, mask)
-    n, kinds = instance.rows, instance.kinds
-    upper = np.full(made.matrix.shape[1], np.inf)
-    upper[len(made.row) :] = instance.counts[made.switched]
-    found = optimize.linprog(
-        made.costs * made.scale,
-        A_ub=made.matrix[n:],
-        b_ub=made.high[n:],
-        A_eq=made.matrix[:n],
-        b_eq=np.ones(n),
-        bounds=np.column_stack([np.zeros(len(upper)), upper]),
-        method="highs",
-        options={"time_limit": seconds},
-    )
-    if found.status != OPTIMAL:
-        return None
-    prices = np.maximum(0.0, -found.ineqlin.marginals / made.scale)
-    memory = (
-        prices[kinds : 2 * kinds] / np.maximum(instance.memory_room, 1)
-        if instance.memory is not None
-        else np.zeros(kinds)
-    )
-    return Duals(float(found.fun) / made.scale, prices[:kinds], memory)
 
 
 def missing_room(instance: Instance) -> tuple[list[int], list[int]]:

@@ -1,5 +1,6 @@
 """The C samples, built for this machine, for another architecture and for WebAssembly; once for each run of pytest."""
 
+import atexit
 import os
 import shutil
 import subprocess
@@ -21,7 +22,9 @@ def needs(program: str, package: str) -> None:
 
 @cache
 def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="wattloom-samples-"))
+    folder = Path(tempfile.mkdtemp(prefix="wattloom-samples-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @cache

@@ -80,7 +80,7 @@ test-pythons: ## run the short tests on each other Python that is installed (3.1
 		[ -x .venv-$$version/bin/python ] || "$$python" -m venv .venv-$$version || exit 1; \
 		.venv-$$version/bin/pip install -e '.[test,report]' || exit 1; \
 		.venv-$$version/bin/pytest $(PYTEST_ARGS) -m "not slow" $(wildcard $(OTHER_TESTS)) || \
-			sh .ci/once-more $$? .venv-$$version/bin/pytest || exit 1; \
+			sh .ci/once-more $$? .venv-$$version/bin/pytest $(wildcard $(OTHER_TESTS)) || exit 1; \
 	done
 
 lint: $(VENV)/.stamp-dev ## check style, format, types and the import contract

@@ -93,7 +93,7 @@ EVENTS: list[ev.AnyEvent] = [
     ev.TaskProgressed(5.0, "t", 1, 0.5, "half", 1000),
     ev.TaskMigrated(5.0, "moving", 1, "spare"),
     ev.TaskResized(5.0, "t", 1),
-    ev.TaskFinished(5.0, "t", 1, 4.0, 3.0),
+    ev.TaskFinished(5.0, "t", 1, 4.0, 3.0, 0.5),
     ev.TaskFailed(5.0, "t", 1, cpu_s=3.0, seconds=4.0),
     ev.TaskReturned(5.0, "placed", 1),
     ev.CancelRequested(5.0, "t"),

@@ -93,7 +93,7 @@ def install(steps: list[Step]) -> Iterator[Done]:
 
 
 def _pip(step: Step) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *step.packages]
+    command = [sys.executable, "-P", "-m", "pip", "install", "--disable-pip-version-check", *step.packages]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode:
         raise InstallError(f"pip could not install {', '.join(step.packages)}: {building.end_of(done)}")

@@ -128,7 +128,7 @@ def _less(runs: dict[tuple[str, str], Run], workload: str, before: str, after: s
 
 def _held_facts(found: list[DrawFacts], seeds: int) -> list[HeldFact]:
     first = "21 of 22 functions better on ARM in speed or energy, one on x86 in both"
-    reached = "every rate reached, by all policies, at a load too large for one server"
+    reached = "a load exists, too large for one server, at which all policies reach every rate"
     rows = [
         HeldFact(what=first, place=AFFINITY, held=seeds, of=seeds, provenance=KIND, calibrated=True),
         HeldFact(what=reached, place=RESULTS, held=len(found), of=seeds, provenance=KIND),

@@ -1,4 +1,4 @@
-"""A typical draw of the ISA experiment as a scenario: the built-in `isa-mixed`, made anew by a command.
+"""One draw of the ISA experiment as a scenario: the built-in `isa-mixed`, made anew by a command.
 
 Owns which draw it is and how it is written. The simulator knows what a machine draws, not what a function does, so it
 is one of the draws in which functions draw alike. To search for it, and to write it:
@@ -18,7 +18,7 @@ from wattloom.experiments.isa_runs import NODES, runs_of
 
 SEARCHED: Final = 5000
 TYPICAL: Final = 3236
-"""Of these draws, functions alike: the one in which all facts hold and savings are nearest the medians."""
+"""Of these draws, functions alike: all facts hold in two, and savings of this one are nearest the medians of all."""
 WORKLOAD: Final = "general"
 TASK_S: Final = 8.0
 """A task is as many calls in a row as take so long on a core of the x86 server: thousands of tasks, not millions."""

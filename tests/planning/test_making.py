@@ -194,3 +194,13 @@ def test_what_cannot_be_planned_for_is_refused_by_its_field() -> None:
         make_plan([DEMAND[0], DEMAND[0]], SERVERS, PROFILES)
     with pytest.raises(InputError, match="policy: 'best' is none of"):
         make_plan(DEMAND, SERVERS, PROFILES, Wishes("best"))
+
+
+def test_core_aware_takes_known_watts_before_unknown_ones_at_the_same_cores() -> None:
+    profiles = table({"jwt": {"arm": (10.0, None), "x86": (10.0, 500.0)}, "zip": {"arm": (5.0, 1.0)}})
+    demand = [Demand(function="jwt", rate=10.0), Demand(function="zip", rate=5.0)]
+    plan = make_plan(demand, SERVERS, profiles, Wishes("core-aware"))
+    assert where(plan) == {"jwt": "x86", "zip": "arm"}
+    assert plan.notes == ()
+    fewer = table({"jwt": {"arm": (10.0, None), "x86": (5.0, 500.0)}})
+    assert where(make_plan(demand[:1], SERVERS, fewer, Wishes("core-aware"))) == {"jwt": "arm"}, "cores come first"

@@ -93,7 +93,7 @@ def test_a_report_has_a_page_and_a_picture(rates: Path) -> None:
         ("jwt = 40", "jwt = -1", "functions.jwt.rate"),
         ("jwt = 40", 'jwt = "many"', "functions"),
         ("cores = 16", "cores = 0", "servers[0].cores"),
-        ("cores = 16\n", "", "servers[0].machine: 'arm' is not known"),
+        ("cores = 16\n", "", "servers[0].machine: 'arm' is not known: give its cores"),
         ('name = "x86"', 'name = "arm"', "servers[1].name: 'arm' is there twice"),
         ("rate = 6", 'rate = 6, labels = { zone = "a" }', "functions.gif.labels.zone: no server has zone=a"),
         ("rate = 6", 'rate = 6, arch = "riscv64"', "functions.gif.arch: no server is riscv64"),

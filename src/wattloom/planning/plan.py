@@ -1,7 +1,7 @@
 """A plan: functions with wanted rates, servers, and who runs where.
 
-Owns the values that a plan is made of and made from, their checks, and the plan's digest and file. Solving is its
-neighbours' business.
+Owns the values that a plan is made of and made from, their checks, and the plan's digest. Solving it and its file are
+its neighbours' business.
 """
 
 from hashlib import blake2b

@@ -229,7 +229,7 @@ def costs(terms: Terms, watts: Numbers, cores: Wholes, allowed: npt.NDArray[np.b
     """In the goal's measure. Unknown watts are dearer than all that is known: a function goes there if nothing else
     is left."""
     if terms.goal == "cores":
-        known = np.where(np.isnan(watts), 0.0, watts)
+        known = _with_unknown_last(watts, allowed)
         most = np.where(allowed, known, 0.0).max(axis=1, initial=0.0).sum()
         made = cores + (known * (0.5 / most) if most > 0.0 else 0.0)
         return np.where(allowed, made, np.inf)
@@ -239,6 +239,13 @@ def costs(terms: Terms, watts: Numbers, cores: Wholes, allowed: npt.NDArray[np.b
     if unknown.any():
         made = np.where(unknown, _surcharge(made, allowed & ~unknown) + cores, made)
     return np.where(allowed, made, np.inf)
+
+
+def _with_unknown_last(watts: Numbers, allowed: npt.NDArray[np.bool_]) -> Numbers:
+    """Watts for a tie: unknown ones behind all that is known. Where a function has none known there is no tie."""
+    known = allowed & ~np.isnan(watts)
+    last = np.where(known.any(axis=1, keepdims=True), _surcharge(watts, known), 0.0)
+    return np.where(np.isnan(watts), last, watts)
 
 
 def _surcharge(made: Numbers, known: npt.NDArray[np.bool_]) -> float:

@@ -151,8 +151,8 @@ def _equal_servers(entry: ServerEntry, number: int, known: Mapping[str, MachineP
     cores = entry.cores if entry.cores is not None else (profile.cores if profile else None)
     if cores is None:
         close = get_close_matches(entry.machine, known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise InputError(f"servers[{number}].machine", f"{entry.machine!r} is not known{hint} Or give its cores.")
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"servers[{number}].machine", f"{entry.machine!r} is not known: give its cores.{hint}")
     memory = entry.memory_gib * GIB if entry.memory_gib is not None else (profile.memory if profile else 0)
     stem = entry.name or entry.machine
     one = Server(

@@ -1,10 +1,8 @@
-"""Two servers: the assignment that costs least, by dynamic programming over the whole cores that are left, and the
-simple policies, for many problems at once.
+"""Two servers: the assignment that costs least, by dynamic programming over the whole cores that are left; and
+functions placed one by one, for many problems side by side.
 
-A server has tens or hundreds of cores, so there are few states, and a solve takes half a
-millisecond at 22 functions. Made for studies that solve the same small problem thousands of times. What has more
-servers, or wants a bound, goes to the
-solver.
+Made for studies that solve the same small problem thousands of times: a server has tens or hundreds of cores, so there
+are few states. Memory, servers that may be off and more than two servers are the solver's business.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,12 @@
 """Driving a plan: what is asked and reached, drift, another plan, and that simulator and machine keep the same one."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from tests.beds import burning
 from tests.load_testing.conftest import QUICK, SLOW
+from tests.runtimes.builds import needs
 
 from wattloom.errors import InputError
 from wattloom.load_testing.calls import calls_of
@@ -12,6 +15,9 @@ from wattloom.load_testing.drive import Wishes, drive_here
 from wattloom.load_testing.load_generator import Call
 from wattloom.load_testing.report import Driven
 from wattloom.load_testing.simulated import drive_simulated
+from wattloom.local.executor import Executor
+from wattloom.local.functions import name_of
+from wattloom.local.options import Options
 from wattloom.planning.plan import Plan
 from wattloom.planning.plan_store import find_plan
 from wattloom.workload.function_profile import FunctionProfile, FunctionProfiles, exact
@@ -162,6 +168,31 @@ def test_functions_are_found_by_the_names_that_journals_have() -> None:
     found = calls_of([QUICK, "math:sqrt"], ["math:sqrt=math:sqrt=[4.0]"])
     assert found[QUICK].function() == "quick"
     assert found["math:sqrt"].args(0) == (4.0,)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("f.js", "exports.handler = n => n + 1"),
+        ("F.java", "public class F { public static long handler(long n) { return n + 1; } }"),
+    ],
+)
+def test_a_function_in_a_file_is_called_with_the_arguments_that_were_said(file: str, text: str, tmp_path: Path) -> None:
+    needs(*{"f.js": ("node", "nodejs"), "F.java": ("javac", "openjdk-17-jdk-headless")}[file])
+    (tmp_path / file).write_text(text)
+    call = calls_of(["a"], [f"a={tmp_path / file}:handler=[41]"])["a"]
+    assert (name_of(call.function), call.args(0)) == (f"{file}:handler", (41,))
+    with Executor(max_workers=1, journal=tmp_path / "journal") as executor:
+        assert executor.submit_with(Options(), call.function, call.args(0)).result(60.0) == 42
+
+
+def test_a_function_in_a_file_is_found_by_the_name_that_journals_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f.js").write_text("exports.handler = () => 1")
+    found = calls_of(["f.js:handler"])["f.js:handler"]
+    assert (name_of(found.function), found.args(0)) == ("f.js:handler", ())
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,22 @@
 """How the functions of a plan are called, by their names.
 
 Owns what a name can mean: what the caller says (`NAME=module:function=[1]`), a function of the workload suite, a
-function's file, `module:function`, or the name that journals have (`module.function`).
+function's file (`f.js:handler`), `module:function`, or the name that journals have (`module.function`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 
 from wattloom import suite
 from wattloom.affinity.targets import targets
 from wattloom.errors import InputError
 from wattloom.load_testing.load_generator import Call
-from wattloom.local.loading import load
+from wattloom.local.loading import LoadedFunction
 
 SEEDS: Final = 4
 """Inputs of each function of the suite: made before anything is driven, as making one may take longer than a call."""
-FILES: Final = (".js", ".mjs", ".cjs", ".wasm", ".jar")
 
 
 def calls_of(functions: Iterable[str], said: Sequence[str] = ()) -> dict[str, Call]:
@@ -42,8 +42,8 @@ def _call(name: str, words: str | None) -> Call:
     if name in suite.NAMES:
         work = suite.function(name)
         inputs = [work.args(seed) for seed in range(SEEDS)]
-        return Call(work.function, lambda number: inputs[number % SEEDS])
-    if ":" in name:
+        return Call(_sent(work.function), lambda number: inputs[number % SEEDS])
+    if ":" in name or Path(name).is_file():
         return _named(name)
     for at in _dots(name):
         with suppress(InputError):
@@ -52,11 +52,13 @@ def _call(name: str, words: str | None) -> Call:
 
 
 def _named(words: str) -> Call:
-    file = words.rpartition(":")[0]
-    if file.endswith(FILES) or words.endswith(FILES):
-        return Call(load(words))
     target = targets([words])[0]
     return Call(target.function, _always(target.args))
+
+
+def _sent(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What an executor is given: of a function in a file, the file."""
+    return function.file if isinstance(function, LoadedFunction) else function
 
 
 def _always(args: tuple[Any, ...]) -> Callable[[int], tuple[Any, ...]]:

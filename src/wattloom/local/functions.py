@@ -122,6 +122,8 @@ def name_of(function: Callable[..., Any]) -> str:
     itself (`__wattloom_name__`)."""
     if isinstance(function, Many):
         return f"{name_of(function.func)} x{function.size}"
+    if isinstance(function, FunctionFile):
+        return function.name
     own = getattr(function, OWN_NAME, None)
     if isinstance(own, str) and own:
         return clean(own)

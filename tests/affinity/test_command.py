@@ -1,6 +1,8 @@
 """`wattloom profile functions`, `show`, `export`, `import`: what is typed and what is printed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,15 @@ def test_functions_are_profiled_shown_and_carried_to_another_machine(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
     assert "1 rows of" in wattloom("profile", "import", tmp_path / "out.json").stdout
     assert "known already" in wattloom("profile", "import", tmp_path / "out.json").stdout
+
+
+def test_what_functions_print_is_not_in_the_json(tmp_path: Path) -> None:
+    (tmp_path / "talks.py").write_text("import os\ndef talks():\n    print('heard')\n    os.write(1, b'heard')\n")
+    words = [sys.executable, "-m", "wattloom.cli.main", "profile", "functions", f"{tmp_path / 'talks.py'}:talks"]
+    more = ["--bags", "1", "--size", "1", "--least", "1", "--seconds", "0.2", "--meter", "estimate", "--json"]
+    done = subprocess.run([*words, *more], capture_output=True, text=True, timeout=120, check=True, cwd=tmp_path)
+    assert "heard" not in done.stdout
+    assert json.loads(done.stdout)["rows"]
 
 
 def test_a_file_is_shown_against_one_machine_and_drawn(tmp_path: Path) -> None:

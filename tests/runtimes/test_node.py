@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import wattloom
+from wattloom.history.executions import executions
 from wattloom.local.errors import CannotSend, OutcomeUnknown, RemoteError, TaskTimeout
+from wattloom.local.functions import name_of
 from wattloom.local.loading import LoadedFunction
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="needs node (Debian: nodejs)")
@@ -44,6 +46,23 @@ def test_a_function_by_file_is_called_as_one_of_ours(executor: wattloom.Executor
     assert sample(executor, "later")({"ü": [1]}) == {"ü": [1]}
     assert sample(executor, "echo")(b"\x00raw") == b"\x00raw"
     assert sample(executor, "echo")(named=1) == {"named": 1}
+
+
+def test_it_is_known_by_its_file_wherever_its_name_is_asked_for(executor: wattloom.Executor) -> None:
+    future = sample(executor, "add").remote(1, 2)
+    assert future.result(60) == 3
+    executor.sync()
+    (task,) = [each for each in wattloom.tasks(executor.journal, limit=None) if each.task == future.task_id]
+    assert name_of(sample(executor, "add")) == task.function
+
+
+def test_the_joules_of_a_start_from_nothing_are_not_those_of_an_execution(tmp_path: Path) -> None:
+    with wattloom.Executor(1, journal=tmp_path / "j", meter="estimate") as one:
+        spin = wattloom.load(f"{SAMPLES}:spin", executor=one)
+        joules = [spin.remote(0.1).energy for _ in range(3)]
+    (found,) = executions([tmp_path / "j"])
+    assert len(found.core_s) == 3
+    assert found.joules == pytest.approx([each.joules for each in joules[1:] if isinstance(each, wattloom.Energy)])
 
 
 def test_what_it_prints_is_its_log(executor: wattloom.Executor) -> None:
@@ -189,6 +208,8 @@ def test_a_file_that_changes_is_another_function(executor: wattloom.Executor, tm
     first = wattloom.load(file, executor=executor)
     assert first() == 1
     file.write_text("exports.handler = () => 2")
+    for _ in range(4):  # whichever worker: those that are warm have the old one
+        assert "has changed since the call was made" in str(failure(first))
     second = wattloom.load(file, executor=executor)
     assert {second() for _ in range(4)} == {2}
     file.write_text("exports.handler = () => 3")

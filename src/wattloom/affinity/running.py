@@ -23,6 +23,7 @@ from wattloom.errors import WattloomError
 from wattloom.local.errors import in_words
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
+from wattloom.local.import_path import prints_nowhere
 from wattloom.metering.proc import PROC, busy_seconds, family_seconds
 
 CALL_S: Final = 0.1
@@ -55,7 +56,7 @@ def tried(target: Target, timeout_s: float = TIMEOUT_S, **how: Any) -> Trial:
     timed = Timed(target.function) if target.python else None
     with tempfile.TemporaryDirectory(prefix="wattloom-trial-") as folder:
         journal = Path(folder) / "trial.journal"
-        with Executor(1, journal=journal, meter="off", policy="fifo", **how) as executor:
+        with Executor(1, journal=journal, meter="off", policy="fifo", initializer=prints_nowhere, **how) as executor:
             began = time.monotonic()
             try:
                 first = timing_of(submitted(executor, target, timeout_s, timed), began)

@@ -21,6 +21,7 @@ from wattloom.affinity.seen import Bags, Setting, Trial, encode_bags, read_bags
 from wattloom.affinity.targets import Target, targets
 from wattloom.errors import InputError, WattloomError
 from wattloom.local.executor import Executor
+from wattloom.local.import_path import prints_nowhere
 from wattloom.machines.own_profile import profiles_folder
 from wattloom.profiling.profiler import Step, Tell, signals_raise
 from wattloom.profiling.resuming import INSTEAD
@@ -204,7 +205,8 @@ class _Taking:
         trials: list[Trial] = self._bags.able
         with tempfile.TemporaryDirectory(prefix="wattloom-bags-") as folder:
             how = self._machine.executor | self._how
-            with Executor(journal=Path(folder) / "bags.journal", policy="fifo", **how) as executor:
+            journal = Path(folder) / "bags.journal"
+            with Executor(journal=journal, policy="fifo", initializer=prints_nowhere, **how) as executor:
                 if self._machine.provenance == "measured":
                     time.sleep(QUIET_S)
                 yield BagRunner(

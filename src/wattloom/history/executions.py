@@ -32,7 +32,7 @@ class Executions:
         self.core_s: Final[list[float]] = []
         """Seconds times the cores it keeps busy, of each call."""
         self.joules: Final[list[float]] = []
-        """Of those that have some."""
+        """Of those that have some, and did not begin from nothing."""
         self.spread_j: Final[list[float]] = []
         self.provenance = ""
         """The least sure of its joules; empty: there are none."""
@@ -40,8 +40,9 @@ class Executions:
         self.backends: Final[set[str]] = set()
 
     def add(self, task: TaskHistory, core_s: float) -> None:
+        """Joules of a call that began from nothing are mostly those of its start, which its seconds leave out."""
         self.core_s.append(core_s)
-        if task.joules is not None and task.joules > 0.0 and task.provenance in SUREST:
+        if task.setup_s is None and task.joules is not None and task.joules > 0.0 and task.provenance in SUREST:
             self.joules.append(task.joules)
             self.spread_j.append(task.spread_j or 0.0)
             self.provenance = max(self.provenance or task.provenance, task.provenance, key=SUREST.index)

@@ -22,6 +22,7 @@ from wattloom.load_testing.load_generator import MOST_OPEN, Call, LoadGenerator
 from wattloom.load_testing.report import Driven, FunctionDriven, driven_function
 from wattloom.local.executor import Executor
 from wattloom.local.functions import name_of
+from wattloom.local.import_path import prints_nowhere
 from wattloom.planning.plan import Plan
 from wattloom.planning.plan_store import keep_plan
 from wattloom.workload.function_profile import FunctionProfiles
@@ -167,6 +168,7 @@ def drive_here(
             nodes=carried.nodes or None,
             meter=wishes.meter,
             idle_timeout=PATIENCE_S + wishes.check_s,
+            initializer=prints_nowhere,
         )
         generator = LoadGenerator(executor, {name: calls[name] for name in rates}, wishes.most_open)
         watch = _Watch(executor, generator, again, names, wishes.check_s, beat)

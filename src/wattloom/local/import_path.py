@@ -47,6 +47,13 @@ def prints_to_stderr() -> None:
     os.dup2(2, 1)
 
 
+def prints_nowhere() -> None:
+    """In a worker: what calls print is kept for `wattloom logs`, and keeps nobody's terminal or JSON busy."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
 class NamedFunction:
     """What is sent to a worker for `module:function`: the name, and the folder to import it from too, so that a later
     run which takes the call up again finds it, wherever that one was typed."""

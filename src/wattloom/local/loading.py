@@ -39,6 +39,11 @@ class LoadedFunction(RemoteFunction[..., Any]):
         return self.file.name
 
     @property
+    def __wattloom_name__(self) -> str:
+        """What journals call it."""
+        return self.name
+
+    @property
     def file(self) -> FunctionFile:
         """What is sent of it."""
         found = self.__wattloom__[1]

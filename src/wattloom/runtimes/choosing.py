@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from wattloom.runtimes import plain
-from wattloom.runtimes.function_file import check_unchanged, from_blob, is_function_file
+from wattloom.runtimes.function_file import Build, Stamp, check_unchanged, from_blob, is_function_file, stamp_of
 from wattloom.runtimes.protocol import PICKLE, Outcome, Runtime
 from wattloom.runtimes.python import PythonRuntime
 from wattloom.runtimes.raised import FunctionFailed
@@ -18,12 +18,20 @@ from wattloom.runtimes.raised import FunctionFailed
 class InAnotherRuntime:
     """A function that is not Python's, as its runtime has it."""
 
-    __slots__ = ("function", "name", "runtime")
+    __slots__ = ("build", "function", "runtime", "seen")
 
-    def __init__(self, name: str, runtime: Runtime, function: Any) -> None:
-        self.name: Final = name
+    def __init__(self, build: Build, runtime: Runtime, function: Any, seen: Stamp) -> None:
+        self.build: Final = build
         self.runtime: Final = runtime
         self.function: Final = function
+        self.seen = seen
+
+    def check_unchanged(self) -> None:
+        """A worker that is warm has the file as it was. Raises FunctionFailed if it is another now."""
+        now = stamp_of(self.build)
+        if now != self.seen:
+            check_unchanged(self.build)
+            self.seen = now
 
 
 class Runtimes:
@@ -37,9 +45,10 @@ class Runtimes:
         if not is_function_file(blob):
             return self._python.load(blob)
         (build,) = from_blob(blob).builds
+        seen = stamp_of(build)
         check_unchanged(build)
         runtime = self._runtime(build.runtime)
-        return InAnotherRuntime(build.runtime, runtime, runtime.load(msgspec.msgpack.encode(build)))
+        return InAnotherRuntime(build, runtime, runtime.load(msgspec.msgpack.encode(build)), seen)
 
     def _runtime(self, name: str) -> Runtime:
         if name not in self._others:
@@ -50,6 +59,10 @@ class Runtimes:
 
     def call(self, function: Any, body: bytes, buffers: list[memoryview], content: str) -> Outcome:
         if isinstance(function, InAnotherRuntime):
+            try:
+                function.check_unchanged()
+            except FunctionFailed as problem:
+                return self.failed(problem, content)
             return function.runtime.call(function.function, body, buffers, content)
         return self._python.call(function, body, buffers, content)
 

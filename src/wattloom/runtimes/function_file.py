@@ -96,6 +96,19 @@ def named_digest(path: Path) -> str:
         raise InputError(str(path), f"cannot be read: {problem.strerror or problem}") from problem
 
 
+Stamp = tuple[int, int, int] | None
+"""A file's number, size and time of change; None: it cannot be seen."""
+
+
+def stamp_of(build: Build) -> Stamp:
+    """Cheap enough to look at before every call."""
+    try:
+        found = os.stat(build.path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def check_unchanged(build: Build) -> None:
     """In the worker: it is the file that was meant. Raises FunctionFailed."""
     try:

@@ -4,10 +4,11 @@ import msgspec
 import pytest
 from tests.beds.plans import ARM, X86, kept, table
 
+from wattloom.cli.plan_shown import distance
 from wattloom.errors import InputError
 from wattloom.planning.diagnosis import NoPlan
 from wattloom.planning.making import Wishes, make_plan, replan
-from wattloom.planning.plan import Demand, Server
+from wattloom.planning.plan import Demand, Plan, Server
 from wattloom.planning.problem import Terms
 from wattloom.workload.function_profile import Figure, FunctionProfile, FunctionProfiles
 
@@ -204,3 +205,23 @@ def test_core_aware_takes_known_watts_before_unknown_ones_at_the_same_cores() ->
     assert plan.notes == ()
     fewer = table({"jwt": {"arm": (10.0, None), "x86": (5.0, 500.0)}})
     assert where(make_plan(demand[:1], SERVERS, fewer, Wishes("core-aware"))) == {"jwt": "arm"}, "cores come first"
+
+
+def test_a_plan_above_a_bound_of_nothing_is_not_called_best() -> None:
+    above = Plan(policy="energy-aware", goal="energy", assignments=(), objective=5.0, bound=0.0)
+    assert above.gap is None
+    assert "best" not in distance(above)
+    assert msgspec.structs.replace(above, objective=0.0).gap == 0.0
+
+
+def test_a_split_plan_fills_the_cheap_server_and_claims_no_bound() -> None:
+    profiles = table({"f": {"arm": (1.0, 1.0), "x86": (1.0, 2.0)}})
+    servers = [Server(name=name, machine=name, cores=48) for name in ("arm", "x86")]
+    plan = make_plan([Demand(function="f", rate=60.0)], servers, profiles, Wishes(split=True))
+    assert kept(plan)
+    assert plan.objective == pytest.approx(48.0 + 2 * 12.0)
+    assert plan.bound is None
+    assert plan.gap is None
+    assert "equal parts" in plan.notes[-1]
+    whole = make_plan([Demand(function="f", rate=40.0)], servers, profiles, Wishes(split=True))
+    assert whole.gap == 0.0, "nothing is in parts"

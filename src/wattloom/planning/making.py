@@ -5,6 +5,7 @@ no clock of its own: who asks brings one.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, fsum, inf, isnan
 from typing import Final
@@ -140,27 +141,55 @@ def _made(problem: Problem, wishes: Wishes, deadline: Deadline, demand: Sequence
 
 
 def _made_of_parts(asked: Asked, wishes: Wishes, deadline: Deadline) -> Plan:
-    """Parts as large as one server holds; smaller ones as long as nothing fits."""
+    """Parts as large as one server holds; smaller ones as long as nothing fits, and where they cost less."""
     share = 1
     while True:
         try:
-            return _made(asked.problem(split(asked, share)), wishes, deadline, asked.demand)
+            made = _made(asked.problem(split(asked, share)), wishes, deadline, asked.demand)
+            return _without_bound(_finer(asked, wishes, deadline, share, made), asked, share)
         except NoPlan:
             share *= 2
             if share > FINEST or deadline.over:
                 raise
 
 
-def split(asked: Asked, share: int) -> list[Demand]:
-    """Functions as equal parts, each of at most a share of the largest server it may be on."""
+def _finer(asked: Asked, wishes: Wishes, deadline: Deadline, share: int, made: Plan) -> Plan:
+    """The least of plans whose functions in parts are in smaller ones; of equals, that of the largest parts."""
+    tried, parts = [made], split(asked, share)
+    for finer in (2, 4, 8):
+        smaller = split(asked, share, finer)
+        if wishes.policy in SIMPLE or len(smaller) == len(parts) or share * finer > FINEST or deadline.over:
+            break
+        with suppress(NoPlan):
+            tried.append(_made(asked.problem(smaller), wishes, deadline, asked.demand))
+    return min(tried, key=lambda each: (each.active_w is None and each.goal != "cores", each.objective))
+
+
+def _without_bound(made: Plan, asked: Asked, share: int) -> Plan:
+    """What was proven is so of equal parts only: of unequal ones there may be a better plan."""
+    if made.bound is None or len(split(asked, share)) == len(asked.demand):
+        return made
+    note = "functions that one server is too small for are in equal parts; unequal ones may cost less: no bound"
+    return msgspec.structs.replace(made, bound=None, notes=(*made.notes, note))
+
+
+def split(asked: Asked, share: int, finer: int = 1) -> list[Demand]:
+    """Functions as equal parts, each of at most a share of the largest server it may be on. Those that are in parts at
+    all are in so much finer ones."""
     whole = asked.problem(asked.demand)
     parts: list[Demand] = []
     for i, wanted in enumerate(asked.demand):
-        runs = np.flatnonzero(whole.per_core_s[i] > 0.0)
-        ratios = [max(_sizes(whole, i, t, share)) for t in runs.tolist()]
-        count = max(1, ceil(min(ratios, default=1.0)))
+        count = _parts(whole, i, share)
+        if count > 1 and finer > 1:
+            count = max(count, _parts(whole, i, share * finer))
         parts += [msgspec.structs.replace(wanted, rate=wanted.rate / count)] * count
     return parts
+
+
+def _parts(whole: Problem, i: int, share: int) -> int:
+    runs = np.flatnonzero(whole.per_core_s[i] > 0.0)
+    ratios = [max(_sizes(whole, i, t, share)) for t in runs.tolist()]
+    return max(1, ceil(min(ratios, default=1.0)))
 
 
 def _sizes(whole: Problem, i: int, t: int, share: int) -> tuple[float, float]:

@@ -129,10 +129,13 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
     @property
     def gap(self) -> float | None:
-        """How far above the best possible the plan may be, as a part of the bound: 0 is proven best."""
+        """How far above the best possible the plan may be, as a part of the bound: 0 is proven best. None: nobody can
+        say, for there is no bound, or the plan is above one of 0."""
         if self.bound is None:
             return None
-        return max(0.0, self.objective - self.bound) / self.bound if self.bound > 0.0 else 0.0
+        if self.objective <= self.bound:
+            return 0.0
+        return (self.objective - self.bound) / self.bound if self.bound > 0.0 else None
 
     @property
     def digest(self) -> str:

@@ -1,5 +1,6 @@
 """Driving a plan: what is asked and reached, drift, another plan, and that simulator and machine keep the same one."""
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from wattloom.errors import InputError
 from wattloom.load_testing.calls import calls_of
 from wattloom.load_testing.carried import Carried, carried_out
 from wattloom.load_testing.drive import Wishes, drive_here
-from wattloom.load_testing.load_generator import Call
+from wattloom.load_testing.load_generator import Call, LoadGenerator
 from wattloom.load_testing.report import Driven
 from wattloom.load_testing.simulated import drive_simulated
 from wattloom.local.executor import Executor
@@ -158,6 +159,22 @@ def test_no_more_calls_are_open_than_the_bound(carried: Carried) -> None:
     slow = driven.functions[1]
     assert slow.refused > 0
     assert slow.finished + slow.refused == slow.asked
+
+
+@pytest.mark.usefixtures("beds_are_found")
+def test_a_generator_that_is_always_late_tells_how_far_it_is_all_the_same(tmp_path: Path) -> None:
+    def slow_to_make(number: int) -> tuple[()]:
+        time.sleep(0.02)
+        return ()
+
+    told: list[float] = []
+    dues = [0.005 * number for number in range(60)]
+    with Executor(max_workers=1, journal=tmp_path / "journal") as executor:
+        generator = LoadGenerator(executor, {QUICK: Call(burning.quick, slow_to_make)})
+        generator.run([(due, QUICK) for due in dues], dues[-1], told.append)
+    assert len(told) >= 3
+    assert told == sorted(told)
+    assert set(told) <= set(dues), "rates are counted by what was due, not by how late it was submitted"
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ class LoadGenerator:
         """How long it has driven."""
         self.first_s: float = 0.0
         """When, after the beginning, the first call was submitted."""
+        self._beaten: float = 0.0
+        """When `beat` was told last."""
 
     @property
     def tasks(self) -> set[str]:
@@ -78,25 +80,27 @@ class LoadGenerator:
     def run(
         self, arrivals: Iterable[Arrival], seconds: float, beat: Callable[[float], None] = lambda now: None
     ) -> None:
-        """Submit every call when it is due; then wait until the time is over. `beat` is told the time about four times
-        a second."""
-        began = time.monotonic()
-        beaten = 0.0
+        """Submit every call when it is due; then wait until the time is over. `beat` is told about four times a second
+        how far the schedule is driven, which is less than the time that has passed where the generator is late."""
+        began = self._beaten = time.monotonic()
         for due, name in arrivals:
             while (wait := began + due - time.monotonic()) > 0.0:
                 time.sleep(min(wait, LONGEST_SLEEP_S))
-                if (now := time.monotonic() - began) >= beaten + LONGEST_SLEEP_S:
-                    beaten = now
-                    self.seconds = now
-                    beat(now)
+                self._pulse(min(due, time.monotonic() - began), beat)
             if self._due(name, began + due) and len(self.late_by) == 1:
                 self.first_s = time.monotonic() - began
-            self.seconds = due
+            self._pulse(due, beat)
         while (now := time.monotonic() - began) < seconds:
             time.sleep(min(seconds - now, LONGEST_SLEEP_S))
             self.seconds = now
             beat(now)
         self.seconds = seconds
+
+    def _pulse(self, driven: float, beat: Callable[[float], None]) -> None:
+        self.seconds = driven
+        if (now := time.monotonic()) >= self._beaten + LONGEST_SLEEP_S:
+            self._beaten = now
+            beat(driven)
 
     def finish(self, timeout: float) -> None:
         """Wait for what is open, not longer than so many seconds."""

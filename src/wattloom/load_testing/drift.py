@@ -60,7 +60,7 @@ def drifts(
         found += _rate(function, parts, asked.get(function, 0), seconds)
         seen = observed.get(function)
         if seen is not None and len(seen.seconds) >= ENOUGH and len(parts) == 1:
-            profile = profiles.by_pair.get((function, carried.machine_of(parts[0].server)))
+            profile = profiles.of_build(function, carried.machine_of(parts[0].server), parts[0].variant)
             found += _speed(parts[0], seen, profile)
             found += _cost(parts[0], joules.get(function, []), profile)
     return found
@@ -141,7 +141,7 @@ def _updated(
 ) -> FunctionProfile | None:
     """The function's profile with what was seen in place of what was planned with."""
     machine = next((each.machine for each in plan.servers if each.name == part.server), "")
-    row = known.by_pair.get((part.function, machine))
+    row = known.of_build(part.function, machine, part.variant)
     faster, dearer = seen.get((part.function, "E")), seen.get((part.function, "W"))
     if row is None or (faster is None and dearer is None):
         return None

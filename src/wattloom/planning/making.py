@@ -15,7 +15,7 @@ import numpy as np
 
 from wattloom.errors import InputError
 from wattloom.planning.diagnosis import NoPlan, no_room, nothing_fits, refuse_homeless
-from wattloom.planning.instance import Clock, Deadline, Instance, Outcome, Solution, Wholes, solution_of
+from wattloom.planning.instance import Clock, Deadline, Outcome, Solution, Wholes, solution_of
 from wattloom.planning.plan import Assignment, Demand, Goal, Plan, Server
 from wattloom.planning.problem import Problem, Terms, build_problem, switching
 from wattloom.planning.simple_policies import ARM, X86, first, round_robin
@@ -68,7 +68,7 @@ def make_plan(
         homes, terms = homes_of(wishes.old), replace(terms, move_price=wishes.move_price)
     asked = Asked(demand, servers, profiles, terms, homes)
     if not wishes.split:
-        return _made(asked.problem(demand), wishes, deadline, demand)
+        return _made(asked, demand, wishes, deadline)
     return _made_of_parts(asked, wishes, deadline)
 
 
@@ -103,8 +103,8 @@ class Asked:
     terms: Terms
     homes: dict[str, frozenset[str]] | None
 
-    def problem(self, demand: Sequence[Demand]) -> Problem:
-        return build_problem(demand, self.servers, self.profiles, self.terms, self.homes)
+    def problem(self, demand: Sequence[Demand], *, lean: bool = False) -> Problem:
+        return build_problem(demand, self.servers, self.profiles, self.terms, self.homes, lean=lean)
 
 
 def check(demand: Sequence[Demand], servers: Sequence[Server]) -> None:
@@ -126,18 +126,29 @@ def check(demand: Sequence[Demand], servers: Sequence[Server]) -> None:
             raise InputError(f"{field}.{twice}", "is there twice")
 
 
-def _made(problem: Problem, wishes: Wishes, deadline: Deadline, demand: Sequence[Demand]) -> Plan:
+def _made(asked: Asked, parts: Sequence[Demand], wishes: Wishes, deadline: Deadline) -> Plan:
+    problem = asked.problem(parts)
     refuse_homeless(problem)
-    instance = instance_of(problem)
+    found: list[tuple[Problem, Outcome]]
     if wishes.policy in SIMPLE:
-        outcome = _simply(problem, instance, wishes.policy)
+        found = [(problem, _simply(problem, wishes.policy))]
+    elif problem.trades:
+        from wattloom.planning.mixed_builds import solve_mixed
+
+        found = solve_mixed(problem, asked.problem(parts, lean=True), deadline, wishes.gap)
     else:
         from wattloom.planning.solving import solve
 
-        outcome = solve(instance, deadline, wishes.gap)
+        found = [(problem, solve(problem.instance, deadline, wishes.gap))]
+    first, outcome = found[0]
     if outcome.solution is None:
-        raise nothing_fits(problem, instance, deadline, proven=outcome.bound == inf)
-    return plan_of(problem, wishes.policy, outcome, deadline.spent, demand)
+        raise nothing_fits(first, first.instance, deadline, proven=outcome.bound == inf)
+    return least([plan_of(each, wishes.policy, what, deadline.spent, asked.demand) for each, what in found])
+
+
+def least(plans: Sequence[Plan]) -> Plan:
+    """The first of those that cost least; unknown watts are dearer than all that is known."""
+    return min(plans, key=lambda each: (each.active_w is None and each.goal != "cores", each.objective))
 
 
 def _made_of_parts(asked: Asked, wishes: Wishes, deadline: Deadline) -> Plan:
@@ -145,7 +156,7 @@ def _made_of_parts(asked: Asked, wishes: Wishes, deadline: Deadline) -> Plan:
     share = 1
     while True:
         try:
-            made = _made(asked.problem(split(asked, share)), wishes, deadline, asked.demand)
+            made = _made(asked, split(asked, share), wishes, deadline)
             return _without_bound(_finer(asked, wishes, deadline, share, made), asked, share)
         except NoPlan:
             share *= 2
@@ -161,8 +172,8 @@ def _finer(asked: Asked, wishes: Wishes, deadline: Deadline, share: int, made: P
         if wishes.policy in SIMPLE or len(smaller) == len(parts) or share * finer > FINEST or deadline.over:
             break
         with suppress(NoPlan):
-            tried.append(_made(asked.problem(smaller), wishes, deadline, asked.demand))
-    return min(tried, key=lambda each: (each.active_w is None and each.goal != "cores", each.objective))
+            tried.append(_made(asked, smaller, wishes, deadline))
+    return least(tried)
 
 
 def _without_bound(made: Plan, asked: Asked, share: int) -> Plan:
@@ -199,26 +210,14 @@ def _sizes(whole: Problem, i: int, t: int, share: int) -> tuple[float, float]:
     return float(whole.cores[i, t] / max(1, server.cores // share)), float(memory)
 
 
-def instance_of(problem: Problem) -> Instance:
-    return Instance(
-        cost=problem.cost,
-        cores=problem.cores,
-        memory=problem.memory if problem.counts_memory else None,
-        room=problem.capacity,
-        memory_room=problem.memory_capacity,
-        counts=problem.counts,
-        on_cost=problem.on_cost,
-    )
-
-
-def _simply(problem: Problem, instance: Instance, policy: str) -> Outcome:
+def _simply(problem: Problem, policy: str) -> Outcome:
     archs = X86 if policy == "x86-first" else ARM
     places = round_robin(problem) if policy == "round-robin" else first(problem, archs)
     if -1 in places:
         raise no_room(problem, policy, places.index(-1))
     where = {place: (t, at) for t, kind in enumerate(problem.kinds) for at, place in enumerate(kind.members)}
     pairs = np.array([where[place] for place in places], dtype=np.int64).reshape(-1, 2)
-    return Outcome(solution_of(instance, pairs[:, 0], pairs[:, 1]), -inf)
+    return Outcome(solution_of(problem.instance, pairs[:, 0], pairs[:, 1]), -inf)
 
 
 # -- a solution as a plan ----------------------------------------------------------------------------------------------

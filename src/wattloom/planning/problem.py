@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from wattloom.planning.instance import Instance
 from wattloom.planning.plan import Demand, Goal, Server
 from wattloom.workload.function_profile import Figure, FunctionProfiles
 
@@ -60,6 +61,21 @@ class Problem:
     """Whether a function would have to move for it."""
     move_price: float = 0.0
     notes: tuple[str, ...] = ()
+    trades: bool = False
+    """Whether somewhere another build costs more and needs fewer cores."""
+
+    @property
+    def instance(self) -> Instance:
+        """What a solver sees of it."""
+        return Instance(
+            cost=self.cost,
+            cores=self.cores,
+            memory=self.memory if self.counts_memory else None,
+            room=self.capacity,
+            memory_room=self.memory_capacity,
+            counts=self.counts,
+            on_cost=self.on_cost,
+        )
 
     @property
     def capacity(self) -> Wholes:
@@ -111,54 +127,126 @@ def build_problem(
     profiles: FunctionProfiles,
     terms: Terms,
     homes: Mapping[str, frozenset[str]] | None = None,
+    *,
+    lean: bool = False,
 ) -> Problem:
-    """Matrices of a demand on servers. `homes`: servers where a function is already; elsewhere it costs a move."""
+    """Matrices of a demand on servers. `homes`: servers where a function is already; elsewhere it costs a move.
+
+    Of several builds that fit a server it is the one that costs least there in the goal's measure; `lean`: the one that
+    needs the fewest cores.
+    """
     kinds = merged(servers) if homes is None else tuple(Kind(each, (at,)) for at, each in enumerate(servers))
-    machines = list(dict.fromkeys(kind.server.machine for kind in kinds))
-    of_kind = np.array([machines.index(kind.server.machine) for kind in kinds], dtype=np.int64)
-    speed, joules, variants = _figures(demand, machines, profiles, terms.quantile)
-    rates = np.array([each.rate for each in demand], dtype=float)[:, None]
-    cores = cores_needed(rates, speed, np.array([each.cpu for each in demand], dtype=float)[:, None])[:, of_kind]
-    memory = _memory(demand, cores)
-    watts = (joules * rates)[:, of_kind]
-    allowed = _allowed(demand, kinds, speed[:, of_kind], cores, memory)
-    variant = {(i, t): name for (i, j), name in variants.items() for t in np.flatnonzero(of_kind == j).tolist()}
+    every = [_cells(demand, kinds, layer) for layer in _layers(demand, kinds, profiles, terms.quantile)]
+    taken, chosen = _best_builds(every, terms, lean=lean)
+    variant = _variants(demand, kinds, profiles, chosen)
     moved = _moved(demand, kinds, homes)
-    cost = costs(terms, watts, cores, allowed) + terms.move_price * moved
-    notes = _idle_notes(servers, terms.goal)
+    cost = costs(terms, taken.watts, taken.cores, taken.allowed) + terms.move_price * moved
     return Problem(
         tuple(demand),
         tuple(servers),
         kinds,
         terms.goal,
         cost,
-        cores,
-        memory,
-        watts,
-        speed[:, of_kind],
+        taken.cores,
+        taken.memory,
+        taken.watts,
+        taken.speed,
         variant,
         moved,
         terms.move_price,
-        notes,
+        _idle_notes(servers, terms.goal),
+        any(bool((each.allowed & (each.cores < taken.cores)).any()) for each in every),
     )
 
 
-def _figures(
-    demand: Sequence[Demand], machines: Sequence[str], profiles: FunctionProfiles, quantile: float
-) -> tuple[Numbers, Numbers, dict[tuple[int, int], str]]:
-    """E and W by function and machine (E of 0: no profile), and names of builds."""
-    speed, joules = np.zeros((len(demand), len(machines))), np.full((len(demand), len(machines)), np.nan)
-    variants: dict[tuple[int, int], str] = {}
-    for i, wanted in enumerate(demand):
-        for j, machine in enumerate(machines):
-            row = profiles.by_pair.get((wanted.function, machine))
-            if row is None:
-                continue
-            speed[i, j] = planned_speed(row.per_core_s, quantile)
-            joules[i, j] = np.nan if row.joules is None else row.joules.value
-            if row.variant:
-                variants[i, j] = row.variant
-    return speed, joules, variants
+# -- builds ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What one build of each function needs on each kind of servers."""
+
+    speed: Numbers
+    """E; 0: there is no such build."""
+    cores: Wholes
+    memory: Wholes
+    watts: Numbers
+    allowed: npt.NDArray[np.bool_]
+
+
+def _layers(
+    demand: Sequence[Demand], kinds: Sequence[Kind], profiles: FunctionProfiles, quantile: float
+) -> list[tuple[Numbers, Numbers]]:
+    """E and W by function and kind: of first builds, of second ones where there are, and so on."""
+    machines = list(dict.fromkeys(kind.server.machine for kind in kinds))
+    of_kind = np.array([machines.index(kind.server.machine) for kind in kinds], dtype=np.int64)
+    rows = {(i, j): profiles.builds.get((wanted.function, machine), ())
+            for i, wanted in enumerate(demand) for j, machine in enumerate(machines)}  # fmt: skip
+    size, many = (len(demand), len(machines)), max([1, *map(len, rows.values())])
+    found = [(np.zeros(size), np.full(size, np.nan)) for _ in range(many)]
+    for cell, builds in rows.items():
+        for (speed, joules), row in zip(found, builds, strict=False):
+            speed[cell] = planned_speed(row.per_core_s, quantile)
+            joules[cell] = np.nan if row.joules is None else row.joules.value
+    return [(speed[:, of_kind], joules[:, of_kind]) for speed, joules in found]
+
+
+def _cells(demand: Sequence[Demand], kinds: Sequence[Kind], layer: tuple[Numbers, Numbers]) -> Cells:
+    speed, joules = layer
+    rates = np.array([each.rate for each in demand], dtype=float)[:, None]
+    cores = cores_needed(rates, speed, np.array([each.cpu for each in demand], dtype=float)[:, None])
+    memory = _memory(demand, cores)
+    return Cells(speed, cores, memory, joules * rates, _allowed(demand, kinds, speed, cores, memory))
+
+
+def _best_builds(every: Sequence[Cells], terms: Terms, *, lean: bool) -> tuple[Cells, Wholes]:
+    """Of each cell the best build, and its number."""
+    best, number = every[0], np.zeros(every[0].cores.shape, dtype=np.int64)
+    for at, other in enumerate(every[1:], 1):
+        wins = _before(_ranks(other, terms, lean), _ranks(best, terms, lean))
+        best = Cells(
+            np.where(wins, other.speed, best.speed),
+            np.where(wins, other.cores, best.cores),
+            np.where(wins, other.memory, best.memory),
+            np.where(wins, other.watts, best.watts),
+            np.where(wins, other.allowed, best.allowed),
+        )
+        number = np.where(wins, at, number)
+    return best, number
+
+
+def _ranks(cells: Cells, terms: Terms, lean: bool) -> list[npt.NDArray[np.generic]]:
+    """Least is best, the first rank first. What does not fit comes last, that with the fewest cores before others."""
+    unknown = np.where(cells.allowed, np.isnan(cells.watts), cells.speed <= 0.0)
+    price = terms.core_price_w if terms.goal == "weighted" else 0.0
+    cost = np.where(np.isnan(cells.watts), 0.0, cells.watts) + price * cells.cores
+    if lean or terms.goal == "cores":
+        return [~cells.allowed, cells.cores, unknown, cost]
+    return [~cells.allowed, unknown, np.where(cells.allowed, cost, cells.cores), cells.cores]
+
+
+def _before(
+    ranks: Sequence[npt.NDArray[np.generic]], others: Sequence[npt.NDArray[np.generic]]
+) -> npt.NDArray[np.bool_]:
+    wins, same = np.zeros(ranks[0].shape, dtype=bool), np.ones(ranks[0].shape, dtype=bool)
+    for one, other in zip(ranks, others, strict=True):
+        wins |= same & np.less(one, other)
+        same &= np.equal(one, other)
+    return wins
+
+
+def _variants(
+    demand: Sequence[Demand], kinds: Sequence[Kind], profiles: FunctionProfiles, chosen: Wholes
+) -> dict[tuple[int, int], str]:
+    """Names of the builds that were chosen, where they have one."""
+    named = {(row.function, row.machine) for row in profiles.rows if row.variant}
+    found: dict[tuple[int, int], str] = {}
+    for i, wanted in enumerate(demand if named else ()):
+        for t, kind in enumerate(kinds):
+            pair = wanted.function, kind.server.machine
+            if pair in named and (name := profiles.builds[pair][int(chosen[i, t])].variant):
+                found[i, t] = name
+    return found
 
 
 def _moved(

@@ -110,6 +110,19 @@ class FunctionProfiles(msgspec.Struct, frozen=True, omit_defaults=True, forbid_u
                 found[pair] = row
         return found
 
+    @cached_property
+    def builds(self) -> dict[tuple[str, str], tuple[FunctionProfile, ...]]:
+        """All builds by function and machine, in the order of the rows."""
+        found: dict[tuple[str, str], list[FunctionProfile]] = {}
+        for row in self.rows:
+            found.setdefault((row.function, row.machine), []).append(row)
+        return {pair: tuple(rows) for pair, rows in found.items()}
+
+    def of_build(self, function: str, machine: str, variant: str) -> FunctionProfile | None:
+        """Of this build; where it has no profile, of the one that costs least."""
+        rows = self.builds.get((function, machine), ())
+        return next((row for row in rows if row.variant == variant), self.by_pair.get((function, machine)))
+
     @property
     def functions(self) -> list[str]:
         return list(dict.fromkeys(row.function for row in self.rows))

@@ -1,15 +1,26 @@
 """A plan as manifests: what they ask for, and that a real API server takes them."""
 
 import re
+from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 from tests.beds.kubernetes.applying import PATHS
 from tests.beds.kubernetes.client import Api
 
 from wattloom.errors import InputError
+from wattloom.kubernetes.model.objects import Pod
+from wattloom.kubernetes.model.pods import task_of
+from wattloom.kubernetes.model.storage_cache import StorageCache
 from wattloom.kubernetes.publishing.plan_manifests import as_yaml, manifests, name_of
 from wattloom.planning.plan import Assignment, Demand, Plan, Server
+from wattloom.planning.plan_store import keep_plan
+from wattloom.policies.loading import load_policy
+from wattloom.scheduling import events as ev
+from wattloom.testing.builders import ARM, LINEAR
+from wattloom.testing.harness import Harness
+from wattloom.workload.task import Task
 
 PLAN = Plan(
     policy="energy-aware",
@@ -55,6 +66,33 @@ def test_every_name_is_one_that_a_deployment_may_have(function: str) -> None:
     name = name_of(Assignment(function, "server", 1.0, 1, None, 1.0))
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name)
     assert len(name) <= 63
+
+
+def test_pods_of_the_manifests_are_in_the_plan_that_they_were_written_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By joules alone everything would go to `arm-1`, which draws a fifth."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    h = Harness(new_policy=lambda: load_policy("planned")).node("arm-1", ARM).node("x86", LINEAR)
+    h.tell(ev.PlanChanged(h.time, keep_plan(msgspec.structs.replace(PLAN, demand=()))))
+    wide = manifests(PLAN, "image")[3]["spec"]["template"]
+    wide["spec"].pop("affinity")  # so that it is the plan that decides, and not the manifest
+    template = {**wide, "metadata": {**wide["metadata"], "name": "p", "namespace": "shop", "uid": "12345678"}}
+    task = task_of(msgspec.convert(template, Pod), StorageCache())
+    assert isinstance(task, Task)
+    assert task.function == "wide"
+    assert task.requirements is not None
+    needs = msgspec.structs.replace(task.requirements, resources=())  # these nodes count no pods
+    task = msgspec.structs.replace(task, requirements=needs)
+    h.function("wide", seconds={"linear": 1.0, "arm": 1.0})
+    h.tell(ev.TaskSubmitted(h.time, task))
+    assert h.where(task.id) == "x86"
+
+
+def test_a_function_that_no_pod_can_be_annotated_with_is_refused() -> None:
+    wrong = msgspec.structs.replace(PLAN, assignments=(Assignment("x" * 257, "x86", 1.0, 1, 5.0, 3.0),))
+    with pytest.raises(InputError, match="annotated"):
+        manifests(wrong, "image")
 
 
 def test_two_functions_never_have_the_same_name() -> None:

@@ -83,6 +83,32 @@ def test_pods_of_one_controller_are_one_function(given: Pod, function: str) -> N
     assert function_of(given) == function
 
 
+@pytest.mark.parametrize("name", ["shop.images:Thumbnail", "zip", "resize-2", "ü" * 256])
+def test_a_pod_is_the_function_that_its_annotation_names_whoever_controls_it(name: str) -> None:
+    notes = {"wattloom.dev/function": name}
+    for given in (pod(annotations=notes), owned("ReplicaSet", "web-5d9c", annotations=notes)):
+        assert task(given).function == found_of(given, StorageCache()).function == name
+        assert shared_name(function_of(given), given) == name
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257, "a\nb", "a\u202eb"])
+def test_a_function_that_is_no_name_is_refused_and_a_pod_that_runs_is_its_controllers(name: str) -> None:
+    given = owned("StatefulSet", "db", annotations={"wattloom.dev/function": name})
+    wrong = refused(given)
+    assert wrong.field == "metadata.annotations[wattloom.dev/function]"
+    assert wrong.mistake
+    assert len(wrong.message) < 250
+    assert found_of(given, StorageCache()).function == "shop/db"
+
+
+def test_pods_of_one_template_are_of_the_function_that_is_annotated() -> None:
+    templates = Templates(StorageCache())
+    for name in ("f", "g", "f"):
+        made = templates.waiting(pod(annotations={"wattloom.dev/function": name}))
+        assert isinstance(made, Task)
+        assert made.function == name
+
+
 @pytest.mark.parametrize(
     ("name", "shared"),
     [

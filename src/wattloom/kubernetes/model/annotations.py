@@ -18,6 +18,8 @@ ENERGY_WEIGHT: Final = f"{PREFIX}energy-weight"
 DEADLINE: Final = f"{PREFIX}deadline-seconds"
 DEFER: Final = f"{PREFIX}defer-seconds"
 RUNTIME: Final = f"{PREFIX}runtime-seconds"
+FUNCTION: Final = f"{PREFIX}function"
+LONGEST_FUNCTION: Final = 256
 _BOUNDS: Final = {
     ENERGY_WEIGHT: (0.0, 1.0, "a number from 0 to 1"),
     DEADLINE: (1e-3, LONGEST_S, f"a number of seconds above 0, at most {LONGEST_S:.0f}"),
@@ -42,6 +44,9 @@ NONE: Final = PodAnnotations()
 def annotations_of(pod: Pod) -> PodAnnotations | Unsupported:
     """What the annotations say."""
     annotations = pod.metadata.annotations
+    function = annotated_function(pod)
+    if isinstance(function, Unsupported):
+        return function
     found: dict[str, float] = {}
     for name in _BOUNDS.keys() & annotations.keys():
         number = _number(name, annotations[name])
@@ -51,6 +56,20 @@ def annotations_of(pod: Pod) -> PodAnnotations | Unsupported:
     if not found:
         return NONE
     return PodAnnotations(found.get(ENERGY_WEIGHT, 0.5), found.get(DEADLINE), found.get(DEFER, 0.0), found.get(RUNTIME))
+
+
+def annotated_function(pod: Pod) -> str | Unsupported | None:
+    """The function that the pod is a call of, as a plan or a profile has it. None: nobody says."""
+    text = pod.metadata.annotations.get(FUNCTION)
+    if text is None or is_function_name(text):
+        return text
+    wanted = f"a name of 1 to {LONGEST_FUNCTION} characters that can be printed"
+    return Unsupported(f"metadata.annotations[{FUNCTION}]", f"must be {wanted}, not {text[:40]!r}", mistake=True)
+
+
+def is_function_name(text: str) -> bool:
+    """Whether it can stand in the annotation."""
+    return 0 < len(text) <= LONGEST_FUNCTION and text.isprintable()
 
 
 def _number(name: str, text: str) -> float | Unsupported:

@@ -12,7 +12,7 @@ import msgspec
 
 from wattloom.bounds import MOST_CORES, MOST_RULES
 from wattloom.errors import InputError
-from wattloom.kubernetes.model.annotations import PodAnnotations, annotations_of
+from wattloom.kubernetes.model.annotations import PodAnnotations, annotated_function, annotations_of
 from wattloom.kubernetes.model.objects import Pod, PodAffinityTerm, SpreadConstraint
 from wattloom.kubernetes.model.requests import Asked, asked_by, held_by
 from wattloom.kubernetes.model.selectors import affinity_term, expressions, in_order, node_terms, ports, tolerations
@@ -91,7 +91,11 @@ def ended(pod: Pod) -> bool:
 
 
 def function_of(pod: Pod) -> str:
-    """Pods of one controller are one function: its namespace and name, without what tells its generations apart."""
+    """The function that an annotation names. Else pods of one controller are one: its namespace and name, without what
+    tells its generations apart."""
+    named = annotated_function(pod)
+    if isinstance(named, str):
+        return named
     meta = pod.metadata
     owner = next((each for each in meta.owner_references if each.controller), None)
     name = meta.name if owner is None else owner.name

@@ -11,6 +11,7 @@ from math import ceil
 from typing import Any, Final
 
 from wattloom.errors import InputError, MissingExtra
+from wattloom.kubernetes.model.annotations import FUNCTION, LONGEST_FUNCTION, is_function_name
 from wattloom.planning.plan import Assignment, Demand, Plan
 
 LONGEST: Final = 63
@@ -25,7 +26,6 @@ ARCHITECTURES: Final = {
 MEMORY: Final = 128 << 20
 """Bytes of a replica of which the plan says nothing: without any, cores would not be its own."""
 PLAN: Final = "wattloom.dev/plan"
-FUNCTION: Final = "wattloom.dev/function"
 WORDS: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -33,6 +33,10 @@ def manifests(plan: Plan, image: str, namespace: str = "default") -> list[dict[s
     """One Deployment for each assignment. `{function}` in the image's name is the function."""
     if not image:
         raise InputError("image", "is needed: what runs in the containers, as in --image registry/{function}:1")
+    for each in plan.assignments:
+        if not is_function_name(each.function):
+            words = f"must have 1 to {LONGEST_FUNCTION} characters that can be printed: pods are annotated with it"
+            raise InputError(f"functions.{each.function[:40]!r}", words)
     demand = {each.function: each for each in plan.demand}
     archs = {each.name: each.arch for each in plan.servers}
     made = [

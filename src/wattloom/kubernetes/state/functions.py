@@ -8,7 +8,7 @@ import re
 from itertools import islice
 from typing import Final
 
-from wattloom.kubernetes.model.annotations import RUNTIME, PodAnnotations, annotations_of
+from wattloom.kubernetes.model.annotations import FUNCTION, RUNTIME, PodAnnotations, annotations_of
 from wattloom.kubernetes.model.objects import Pod
 from wattloom.kubernetes.state.driver import TimedDriver
 from wattloom.kubernetes.state.node_cache import REFERENCE
@@ -79,7 +79,7 @@ def shared_name(function: str, pod: Pod) -> str:
 
     If they declare how long they run, only with those that declare the same: each declaration of another run time
     would make void what was learned so far."""
-    if pod.metadata.owner_references:
+    if pod.metadata.owner_references or FUNCTION in pod.metadata.annotations:
         return function
     shared = _NUMBERED.sub("", function)
     seconds = _declared_s(pod) if shared != function else None

@@ -2,7 +2,8 @@
 
 Owns what counts as drift and what is told of it. Rates are compared by what chance allows (three standard deviations
 of a Poisson count); E and W by the interval of the function's profile where there is one, else by a fifth, and in both
-cases by three standard errors of what was seen.
+cases by three standard errors of what was seen. An E above the plan's is no drift: the cores that were given out are
+enough, and who has a machine to himself is faster.
 """
 
 from collections.abc import Sequence
@@ -61,7 +62,7 @@ def drifts(
         seen = observed.get(function)
         if seen is not None and len(seen.seconds) >= ENOUGH and len(parts) == 1:
             profile = profiles.of_build(function, carried.machine_of(parts[0].server), parts[0].variant)
-            found += _speed(parts[0], seen, profile)
+            found += _speed(parts[0], seen, profile, carried.speed)
             found += _cost(parts[0], joules.get(function, []), profile)
     return found
 
@@ -74,13 +75,17 @@ def _rate(function: str, parts: Sequence[Assignment], count: int, seconds: float
     return [] if low <= seen <= high else [Drift(function, "rate", seen, planned, low, high)]
 
 
-def _speed(part: Assignment, seen: Observed, profile: FunctionProfile | None) -> list[Drift]:
+def _speed(part: Assignment, seen: Observed, profile: FunctionProfile | None, speed: float) -> list[Drift]:
+    """Below both the profile's interval and what was planned with, which may be a low quantile of it."""
     found = seen.per_core_s
     if found is None:
         return []
     error = DEVIATIONS * spread(seen.seconds) / fmean(seen.seconds)
-    low, high = _bounds(part.per_core_s, None if profile is None else profile.per_core_s, error)
-    return [] if low <= found <= high else [Drift(part.function, "E", found, part.per_core_s, low, high)]
+    low, high = _bounds(part.per_core_s, None, error)
+    if profile is not None and profile.per_core_s.low < profile.per_core_s.high:
+        low = min(profile.per_core_s.low * speed, part.per_core_s) * max(0.0, 1.0 - error)
+        high = max(profile.per_core_s.high * speed, part.per_core_s) * (1.0 + error)
+    return [] if found >= low else [Drift(part.function, "E", found, part.per_core_s, low, high)]
 
 
 def _cost(part: Assignment, joules: list[float], profile: FunctionProfile | None) -> list[Drift]:
@@ -128,7 +133,8 @@ def replanned(carried: Carried, found: Sequence[Drift], profiles: FunctionProfil
     demand = [_demand(each, seen.get((each.function, "rate")), carried.scale) for each in plan.demand]
     known = planned_profiles(plan).merged(profiles.rows)
     rows = [_updated(each, plan, known, seen, carried.speed) for each in plan.assignments]
-    wishes = Wishes(policy=plan.policy, terms=Terms(), split=_is_split(plan), seconds=REPLAN_S)
+    terms = Terms(goal=plan.goal, core_price_w=plan.core_price_w, quantile=plan.quantile)
+    wishes = Wishes(policy=plan.policy, terms=terms, split=_is_split(plan), seconds=REPLAN_S)
     return replan(plan, demand, plan.servers, known.merged(row for row in rows if row is not None), move_price, wishes)
 
 
@@ -147,10 +153,15 @@ def _updated(
         return None
     return msgspec.structs.replace(
         row,
-        per_core_s=row.per_core_s if faster is None else exact(faster / speed),
+        per_core_s=row.per_core_s if faster is None else _around(faster / speed, row.per_core_s),
         joules=row.joules if dearer is None else exact(dearer),
         source=f"{row.source}; seen while driving",
     )
+
+
+def _around(value: float, figure: Figure) -> Figure:
+    """What was seen, with the spread that is known: a low quantile of it is to be planned with again."""
+    return Figure(value, value * figure.low / figure.value, value * figure.high / figure.value)
 
 
 def _is_split(plan: Plan) -> bool:

@@ -67,9 +67,9 @@ def make_plan(
     if wishes.old is not None:
         homes, terms = homes_of(wishes.old), replace(terms, move_price=wishes.move_price)
     asked = Asked(demand, servers, profiles, terms, homes)
-    if not wishes.split:
-        return _made(asked, demand, wishes, deadline)
-    return _made_of_parts(asked, wishes, deadline)
+    made = _made_of_parts(asked, wishes, deadline) if wishes.split else _made(asked, demand, wishes, deadline)
+    price = terms.core_price_w if terms.goal == "weighted" else made.core_price_w
+    return msgspec.structs.replace(made, quantile=terms.quantile, core_price_w=price)
 
 
 def replan(

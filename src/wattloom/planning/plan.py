@@ -121,6 +121,10 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """Functions that are elsewhere than in the plan this one was made from."""
     move_price: float = 0.0
     """Of each of them, in the goal's measure; the objective holds it."""
+    quantile: float = 0.5
+    """Of each E that was planned with: 0.5 is its middle."""
+    core_price_w: float = 1.0
+    """Goal `weighted`: watts that a core was worth."""
     seconds: float = 0.0
     """It took to find."""
     notes: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from wattloom.bounds import MOST_WATTS
 from wattloom.errors import InputError
 from wattloom.files import UNREADABLE, read_bytes
 from wattloom.planning.plan import VERSION, Plan
@@ -37,6 +38,10 @@ def _problem(plan: Plan) -> tuple[str, str] | None:
     """The first wrong field: a version that is not known, servers and functions that are not there, absurd figures."""
     if plan.wattloom_plan != VERSION:
         return "wattloom_plan", f"version {plan.wattloom_plan} is not known, only {VERSION}"
+    if not 0.0 < plan.quantile < 1.0:
+        return "quantile", f"must be above 0 and below 1, not {plan.quantile}"
+    if not 0.0 <= plan.core_price_w <= MOST_WATTS:
+        return "core_price_w", f"must not be negative, at most {MOST_WATTS:g} W, not {plan.core_price_w}"
     for at, server in enumerate(plan.servers):
         if wrong := server.problem():
             return f"servers[{at}].{wrong[0]}", wrong[1]

@@ -1,6 +1,7 @@
 """Driving a plan: what is asked and reached, drift, another plan, and that simulator and machine keep the same one."""
 
 import time
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from tests.runtimes.builds import needs
 from wattloom.errors import InputError
 from wattloom.load_testing.calls import calls_of
 from wattloom.load_testing.carried import Carried, carried_out
+from wattloom.load_testing.drift import Drift, replanned
 from wattloom.load_testing.drive import Wishes, drive_here
 from wattloom.load_testing.load_generator import Call, LoadGenerator
 from wattloom.load_testing.report import Driven
@@ -92,6 +94,13 @@ def test_drift_has_another_plan_made_and_it_holds(carried: Carried) -> None:
     slow = driven.functions[1]
     assert slow.reached_per_s == pytest.approx(slow.asked_per_s, rel=0.05)
     assert "planned anew, no function moves" in driven.replanning[0]
+
+
+def test_another_plan_is_made_by_the_clock_that_was_brought(carried: Carried) -> None:
+    ticks = count()
+    drift = Drift(SLOW, "rate", 2.5, 2.0, 1.8, 2.2)
+    made = replanned(carried, [drift], profiles(slow_on_arm=5.0), 1.0, lambda: next(ticks) * 1e-3)
+    assert made.seconds > 0.0
 
 
 def test_a_move_that_saves_less_than_its_price_is_not_made(carried: Carried) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from wattloom.history.observed_calls import Observed, spread
 from wattloom.load_testing.carried import Carried
+from wattloom.planning.instance import Clock
 from wattloom.planning.making import Wishes, replan
 from wattloom.planning.plan import Assignment, Demand, Plan
 from wattloom.planning.problem import Terms
@@ -126,7 +127,13 @@ def planned_profiles(plan: Plan) -> FunctionProfiles:
     return FunctionProfiles(tuple(rows.values()))
 
 
-def replanned(carried: Carried, found: Sequence[Drift], profiles: FunctionProfiles, move_price: float) -> Plan:
+def replanned(
+    carried: Carried,
+    found: Sequence[Drift],
+    profiles: FunctionProfiles,
+    move_price: float,
+    clock: Clock = lambda: 0.0,
+) -> Plan:
     """The original plan, made anew for what is seen, with few moves. NoPlan (an InputError) where nothing fits."""
     plan = carried.original
     seen: dict[tuple[str, str], float] = {(each.function, each.what): each.seen for each in found}
@@ -135,7 +142,8 @@ def replanned(carried: Carried, found: Sequence[Drift], profiles: FunctionProfil
     rows = [_updated(each, plan, known, seen, carried.speed) for each in plan.assignments]
     terms = Terms(goal=plan.goal, core_price_w=plan.core_price_w, quantile=plan.quantile)
     wishes = Wishes(policy=plan.policy, terms=terms, split=_is_split(plan), seconds=REPLAN_S)
-    return replan(plan, demand, plan.servers, known.merged(row for row in rows if row is not None), move_price, wishes)
+    known = known.merged(row for row in rows if row is not None)
+    return replan(plan, demand, plan.servers, known, move_price, wishes, clock)
 
 
 def _demand(wanted: Demand, seen: float | None, scale: float) -> Demand:

@@ -5,6 +5,7 @@ plan, nodes, policy and arrivals, and are told of by the same fold over their lo
 """
 
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +24,7 @@ from wattloom.load_testing.report import Driven, FunctionDriven, driven_function
 from wattloom.local.executor import Executor
 from wattloom.local.functions import name_of
 from wattloom.local.import_path import prints_nowhere
+from wattloom.planning.instance import Clock
 from wattloom.planning.plan import Plan
 from wattloom.planning.plan_store import keep_plan
 from wattloom.workload.function_profile import FunctionProfiles
@@ -87,9 +89,18 @@ def renamed(plan: Plan, names: dict[str, str]) -> Plan:
 
 
 class Replanning:
-    """Looks for drift, and has another plan made where that is wished."""
+    """Looks for drift, and has another plan made where that is wished. `clock`: by which that takes not too long; on
+    the simulator there is none, so that the same run twice is the same."""
 
-    def __init__(self, carried: Carried, wishes: Wishes, profiles: FunctionProfiles, names: dict[str, str]) -> None:
+    def __init__(
+        self,
+        carried: Carried,
+        wishes: Wishes,
+        profiles: FunctionProfiles,
+        names: dict[str, str],
+        clock: Clock = lambda: 0.0,
+    ) -> None:
+        self._clock: Final = clock
         self.carried: Carried = carried
         self.found: list[Drift] = []
         self.said: list[str] = []
@@ -114,7 +125,7 @@ class Replanning:
             return ""
         words = ", ".join(map(str, self.found))
         try:
-            made = replanned(self.carried, self.found, self._profiles, self._wishes.move_price)
+            made = replanned(self.carried, self.found, self._profiles, self._wishes.move_price, self._clock)
         except InputError as problem:
             self.said.append(f"at {now:.1f} s: {words}; the plan stays: {problem}")
             return ""
@@ -156,7 +167,7 @@ def drive_here(
         raise InputError(f"functions.{missing[0]}", "nobody has said how it is called")
     names = {name: name_of(call.function) for name, call in calls.items() if name in rates}
     arrivals = schedule(rates, wishes.seconds, wishes.arrivals, wishes.seed)
-    again = Replanning(carried, wishes, profiles, names)
+    again = Replanning(carried, wishes, profiles, names, time.monotonic)
     with ExitStack() as stack:
         journal = wishes.journal
         if journal is None:

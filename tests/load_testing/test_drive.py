@@ -11,6 +11,7 @@ from tests.load_testing.conftest import QUICK, SLOW
 from tests.runtimes.builds import needs
 
 from wattloom.errors import InputError
+from wattloom.load_testing import load_generator
 from wattloom.load_testing.calls import calls_of
 from wattloom.load_testing.carried import Carried, carried_out
 from wattloom.load_testing.drift import Drift, replanned
@@ -234,3 +235,17 @@ def test_a_function_in_a_file_is_found_by_the_name_that_journals_have(
 def test_a_name_that_nobody_knows_is_refused(functions: list[str], said: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words):
         calls_of(functions, said)
+
+
+@pytest.mark.parametrize("name", ['os:system=["true"]', "/elsewhere/evil.js:handler", "../evil.py:run"])
+def test_a_plan_of_a_stranger_gives_functions_no_arguments_and_names_no_files_elsewhere(name: str) -> None:
+    with pytest.raises(InputError, match="more than the name of a function"):
+        calls_of([name])
+
+
+def test_a_function_that_never_returns_is_not_driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_generator, "WARM_UP_S", 1.0)
+    with Executor(1, journal=tmp_path / "j", meter="off") as executor:
+        generator = LoadGenerator(executor, {"f": Call(time.sleep, lambda number: (60.0,))}, 10)
+        with pytest.raises(InputError, match="has not returned after 1 s"):
+            generator.warm_up({"f": 1})

@@ -295,3 +295,27 @@ def test_the_command_line_runs_files(tmp_path: Path) -> None:
     assert "RangeError: no luck" in failed.stderr
     gone = subprocess.run([*command_line, "gone.js"], capture_output=True, text=True, timeout=120, check=False)
     assert (gone.returncode, "gone.js: cannot be read" in gone.stderr) == (2, True)
+
+
+def test_a_class_beside_a_java_function_that_changes_is_compiled_again(tmp_path: Path) -> None:
+    needs("javac", "openjdk-17-jdk-headless")
+    (tmp_path / "Main1.java").write_text("public class Main1 { public static int run() { return Helper.v(); } }")
+    for value in (1, 2):
+        (tmp_path / "Helper.java").write_text(f"class Helper {{ static int v() {{ return {value}; }} }}")
+        with wattloom.Executor(1, journal=tmp_path / f"j{value}", meter="off") as executor:
+            assert wattloom.load(f"{tmp_path / 'Main1.java'}:run", executor=executor)() == value
+
+
+def test_what_a_program_says_can_be_anything_and_its_worker_lives_on(tmp_path: Path) -> None:
+    program = tmp_path / "nested"
+    program.write_text("#!/bin/sh\nhead -c 200000 /dev/zero | tr '\\0' '['\n")
+    program.chmod(0o755)
+    with wattloom.Executor(1, journal=tmp_path / "j", meter="off") as executor:
+        problem = wattloom.load(program, executor=executor).remote().exception(60)
+        assert problem is not None
+        assert not isinstance(problem, wattloom.OutcomeUnknown | wattloom.WorkerLost)
+
+
+def test_arguments_of_any_size_can_be_sent(tmp_path: Path) -> None:
+    with wattloom.Executor(1, journal=tmp_path / "j", meter="off") as executor:
+        assert executor.submit(int.bit_length, 1 << 2047).result(60) == 2048

@@ -139,3 +139,11 @@ def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     (done,) = installing.install(steps("html-node"))
     assert "Not a directory" in done.problem
+
+
+def test_a_cache_that_others_may_write_to_is_refused(cache: Path, wattloom: Wattloom) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0o777)
+    done = wattloom("workload", "list")
+    assert done.exit_code == 2
+    assert "may be written by everybody" in done.stderr

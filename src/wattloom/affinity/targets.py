@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from wattloom.errors import InputError
+from wattloom.files import UNREADABLE
 from wattloom.local.functions import name_of
 from wattloom.local.import_path import NamedFunction
 from wattloom.local.loading import LoadedFunction, load, split_spec
@@ -97,5 +98,5 @@ def _module(named: str) -> tuple[str, str]:
 def _arguments(words: str, text: str) -> tuple[Any, ...]:
     try:
         return tuple(msgspec.json.decode(text.encode(), type=list[Any]))
-    except (msgspec.DecodeError, UnicodeEncodeError) as problem:
+    except (*UNREADABLE, UnicodeEncodeError) as problem:
         raise InputError(words, f"arguments must be a JSON list, as in [1, 2]: {problem}") from problem

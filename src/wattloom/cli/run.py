@@ -168,8 +168,9 @@ def _object(text: str | None) -> dict[str, Any]:
 def _parsed(option: str, text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as problem:
-        raise click.BadParameter(f"is not JSON: {problem}: {text}", param_hint=option) from None
+    except (ValueError, RecursionError) as problem:
+        shown = text if len(text) <= 200 else f"{text[:200]}..."
+        raise click.BadParameter(f"is not JSON: {problem}: {shown}", param_hint=option) from None
 
 
 def _run_command(ctx: click.Context, begin: Any) -> "Ran":

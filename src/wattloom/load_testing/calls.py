@@ -43,12 +43,21 @@ def _call(name: str, words: str | None) -> Call:
         work = suite.function(name)
         inputs = [work.args(seed) for seed in range(SEEDS)]
         return Call(_sent(work.function), lambda number: inputs[number % SEEDS])
+    _refuse_more_than_a_name(name)
     if ":" in name or Path(name).is_file():
         return _named(name)
     for at in _dots(name):
         with suppress(InputError):
             return _named(f"{name[:at]}:{name[at + 1 :]}")
     raise InputError(f"functions.{name}", f"nobody knows how it is called: say --call {name}=module:function")
+
+
+def _refuse_more_than_a_name(name: str) -> None:
+    """A plan may be somebody else's: it names functions of ours, and gives them no arguments and no files elsewhere."""
+    path = Path(name.partition(":")[0])
+    if "=" in name or path.is_absolute() or ".." in path.parts:
+        text = "is more than the name of a function, which is all that is taken from a plan: say --call NAME=..."
+        raise InputError(f"functions.{name}", text)
 
 
 def _named(words: str) -> Call:

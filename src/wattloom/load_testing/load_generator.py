@@ -12,11 +12,15 @@ from typing import Any, Final
 
 import msgspec
 
+from wattloom.errors import InputError
+from wattloom.local.errors import TaskTimeout
 from wattloom.local.executor import Executor
 from wattloom.local.future import TaskFuture
 from wattloom.local.options import Options
 from wattloom.workload.open_loop import Arrival
 
+WARM_UP_S: Final = 60.0
+"""Within which the first call of a function must have ended."""
 LATE_S: Final = 0.01
 """A call that is submitted so much later than it was due is late."""
 LONGEST_SLEEP_S: Final = 0.25
@@ -73,9 +77,10 @@ class LoadGenerator:
 
     def warm_up(self, times: dict[str, int]) -> None:
         """Call each so often at once, and wait: workers are started and modules imported before anything counts."""
-        futures = [self._submit(name, number) for name, count in times.items() for number in range(count)]
-        for future in futures:
-            future.exception()
+        futures = [(name, self._submit(name, n, WARM_UP_S)) for name, count in times.items() for n in range(count)]
+        for name, future in futures:
+            if isinstance(future.exception(), TaskTimeout):
+                raise InputError(f"functions.{name}", f"has not returned after {WARM_UP_S:g} s: it cannot be driven")
 
     def run(
         self, arrivals: Iterable[Arrival], seconds: float, beat: Callable[[float], None] = lambda now: None
@@ -122,11 +127,14 @@ class LoadGenerator:
         self.late_by[future.task_id] = late
         return True
 
-    def _submit(self, name: str, number: int) -> TaskFuture:
+    def _submit(self, name: str, number: int, timeout_s: float | None = None) -> TaskFuture:
         call = self._calls[name]
+        options = self._options[name]
+        if timeout_s is not None:
+            options = msgspec.structs.replace(options, timeout=timeout_s)
         with self._lock:
             self._open += 1
-        future = self._executor.submit_with(self._options[name], call.function, call.args(number))
+        future = self._executor.submit_with(options, call.function, call.args(number))
         future.add_done_callback(self._done)
         return future
 

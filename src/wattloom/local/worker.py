@@ -268,7 +268,10 @@ class Worker:
             buffers = self._spool.map(call.spool) if call.spool else []
         except BaseException as problem:
             return runtime.failed(problem, call.content)
-        return runtime.call(function, call.args, buffers, call.content)
+        try:
+            return runtime.call(function, call.args, buffers, call.content)
+        except Exception as problem:  # of the runtime itself: what somebody else's program said can be anything
+            return runtime.failed(problem, call.content)
 
     def _spooled(self, number: int, outcome: Outcome) -> tuple[str, Outcome]:
         name = f"result-{self._run}-{number}"

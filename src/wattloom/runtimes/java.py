@@ -135,7 +135,9 @@ def _class_name(path: Path) -> str:
 
 def _compiled(build: Build, more: list[str]) -> str:
     """A source file as classes, in the cache. Raises FunctionFailed."""
-    words = [build.digest, build.file, *(f"{place} {_version(place)}" for place in more), _version_of_java()]
+    beside = sorted(str(place) for place in Path(build.path).parent.glob("*.java"))  # javac takes what is used of them
+    places = [f"{place} {_version(place)}" for place in (*beside, *more)]
+    words = [build.digest, build.file, *places, _version_of_java()]
     made = blake2b("\n".join(words).encode(), digest_size=16).hexdigest()
     return str(_kept(made, Path(build.path), more))
 

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import cloudpickle
 
+from wattloom.bounds import MOST_SIZE_CLASS
+
 LARGE: Final = 64 * 1024
 """Buffers and pickles from this size on go through a spool file."""
 PLAIN: Final = frozenset({int, float, str, bool, bytes, complex, type(None)})
@@ -103,7 +105,7 @@ def size_class(args: tuple[Any, ...], packed: Packed) -> int:
     for each in args:
         if type(each) is int and each > size:
             size = each
-    return int(4.0 * log2(size)) if size > 1 else 1
+    return min(int(4.0 * log2(size)), MOST_SIZE_CLASS) if size > 1 else 1
 
 
 # -- what cannot be sent -----------------------------------------------------------------------------------------------

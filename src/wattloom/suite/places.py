@@ -6,12 +6,15 @@ there whole or not at all (`installing`).
 
 import os
 import tempfile
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from wattloom.errors import InputError
+from wattloom.ownership import NotOurs, refuse_foreign
 from wattloom.suite.catalogue import SuiteFunction, described
 
 SOURCES: Final = {
@@ -27,14 +30,26 @@ RECIPE: Final = "1"
 
 
 def suite_folder() -> Path:
-    """$XDG_CACHE_HOME/wattloom/suite, or ~/.cache/wattloom/suite; for a user without a home, in a temporary folder."""
+    """$XDG_CACHE_HOME/wattloom/suite, or ~/.cache/wattloom/suite; for a user without a home, in a temporary folder.
+    What is there is run: one that others may write to is refused. Raises InputError."""
+    folder = _cache() / "suite"
+    try:
+        for part in (folder.parent, folder):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                refuse_foreign(part)
+    except NotOurs as problem:
+        raise InputError(str(problem.filename), str(problem.strerror)) from problem
+    return folder
+
+
+def _cache() -> Path:
     given = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(given):
-        return Path(given) / "wattloom" / "suite"
+        return Path(given) / "wattloom"
     try:
-        return Path.home() / ".cache" / "wattloom" / "suite"
+        return Path.home() / ".cache" / "wattloom"
     except RuntimeError:
-        return Path(tempfile.gettempdir()) / f"wattloom-{os.getuid()}" / "suite"
+        return Path(tempfile.gettempdir()) / f"wattloom-{os.getuid()}"
 
 
 def source(name: str) -> Path:

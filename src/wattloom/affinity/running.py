@@ -56,7 +56,8 @@ def tried(target: Target, timeout_s: float = TIMEOUT_S, **how: Any) -> Trial:
     timed = Timed(target.function) if target.python else None
     with tempfile.TemporaryDirectory(prefix="wattloom-trial-") as folder:
         journal = Path(folder) / "trial.journal"
-        with Executor(1, journal=journal, meter="off", policy="fifo", initializer=prints_nowhere, **how) as executor:
+        how = {"initializer": prints_nowhere, **how}
+        with Executor(1, journal=journal, meter="off", policy="fifo", **how) as executor:
             began = time.monotonic()
             try:
                 first = timing_of(submitted(executor, target, timeout_s, timed), began)

@@ -206,7 +206,7 @@ class _Taking:
         with tempfile.TemporaryDirectory(prefix="wattloom-bags-") as folder:
             how = self._machine.executor | self._how
             journal = Path(folder) / "bags.journal"
-            with Executor(journal=journal, policy="fifo", initializer=prints_nowhere, **how) as executor:
+            with Executor(journal=journal, policy="fifo", **{"initializer": prints_nowhere, **how}) as executor:
                 if self._machine.provenance == "measured":
                     time.sleep(QUIET_S)
                 yield BagRunner(

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
               help="How long calls come.")  # fmt: skip
 @click.option("--arrivals", type=click.Choice(["poisson", "even"]), default="poisson", show_default=True,
               help="By chance, or one every so often.")  # fmt: skip
-@click.option("--seed", type=Whole(min=0), default=0, show_default=True, metavar="N", help="Another seed, other times.")
+@click.option("--seed", type=Whole(0, 1_000_000_000), default=0, show_default=True, metavar="N",
+              help="Another seed, other times.")  # fmt: skip
 @click.option("--rates", type=LOG_FILE, metavar="RATES", help="Ask for these rates instead of what was planned for.")
 @click.option("--call", "calls", multiple=True, metavar="NAME=WORDS",
               help="How a function is called: NAME=module:function, or ...=[1] with arguments.")  # fmt: skip
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
               help="All rates times this. Left out: 1, or less if there are too few cores here.")  # fmt: skip
 @click.option("--wait", type=Finite(min=0, max=1e9), default=10.0, show_default=True, metavar="N",
               help="Executions for which a call waits for its function's cores before it goes elsewhere.")  # fmt: skip
-@click.option("--most-open", type=Whole(min=1), default=10_000, show_default=True, metavar="N",
+@click.option("--most-open", type=Whole(1, 1_000_000), default=10_000, show_default=True, metavar="N",
               help="No more calls are open at a time; what is due beyond is refused, and counted.")  # fmt: skip
 @click.option("--meter", default="auto", metavar="NAME", shell_complete=meter_names,
               help="Where joules come from, if the plan's server is this machine.")  # fmt: skip

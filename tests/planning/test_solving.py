@@ -13,6 +13,7 @@ from tests.beds.plans import brute_force
 
 from wattloom.planning import solving
 from wattloom.planning.exact import everything, solve_exactly
+from wattloom.planning.highs import solve_cuts
 from wattloom.planning.instance import Deadline, Instance, Outcome, by_server, is_solution
 from wattloom.planning.knapsack_bound import knapsack_bound, row_worth
 from wattloom.planning.relaxation import ascend, proven
@@ -108,6 +109,13 @@ def test_no_bound_is_above_the_best(instance: Instance) -> None:
     _, costs = proven(instance, prices.cores, prices.memory)
     assert knapsack_bound(instance, row_worth(costs), min(best, 1e3), soon()) <= limit
     assert solve_switched(instance, soon(), 0.0).bound <= limit
+
+
+def test_planes_that_are_steep_and_go_through_nothing_do_not_overflow() -> None:
+    slopes = np.array([[0.0, 0.0], [-9e44, -9e44]])
+    least, named = solve_cuts(np.zeros(2), slopes, np.array([0, 1]), np.array([1, 1]), (np.ones(2), 0.0), 5.0)
+    assert least <= 0.0
+    assert named is None or named[1] == 1
 
 
 @pytest.mark.parametrize("family", FAMILIES)

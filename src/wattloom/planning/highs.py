@@ -187,7 +187,8 @@ def solve_cuts(
     optimize = scipy_optimize()
     if seconds <= 0.0:
         return -inf, None
-    scale = 1e4 / max(1e-300, float(np.abs(constants).max()))
+    largest = max(float(np.abs(constants).max()), 1e-6 * float(np.abs(slopes).max()), 1e-300)
+    scale = 1e4 / largest  # steep planes through nothing must not overflow
     many, width = slopes.shape
     weights, least = enough
     matrix = np.vstack([np.column_stack([slopes * scale, -np.ones(many)]), np.concatenate([-weights, [0.0]])])

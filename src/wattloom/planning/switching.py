@@ -17,6 +17,8 @@ from wattloom.planning.highs import solve_cuts
 from wattloom.planning.instance import Deadline, Instance, Numbers, Outcome, Solution, Wholes, solution_of
 from wattloom.planning.relaxation import Prices, ascend, proven, reduced
 
+STEEPEST: Final = 100.0
+"""What all servers of a kind earn in a cut, in dearest assignments, at most."""
 MOST_ROUNDS: Final = 400
 FAR: Final = 3
 """How many servers of a kind more or fewer the next numbers may have, at first."""
@@ -132,8 +134,19 @@ def _least_for_none(inner: Instance, prices: Prices, on: Wholes) -> Numbers:
     return cores
 
 
+def _believable(instance: Instance, prices: Prices) -> Prices:
+    """Where numbers fit nothing prices rise without end, and differences of what they come to are noise. Lower ones
+    give a cut that holds as well."""
+    dearest = float(np.where(np.isfinite(instance.cost), instance.cost, 0.0).max(axis=1).sum())
+    most = STEEPEST * ((dearest + float((instance.on_cost * instance.counts).sum())) or 1.0)
+    cores = np.minimum(prices.cores, most / np.maximum(1, instance.room * instance.counts))
+    memory = np.minimum(prices.memory, most / np.maximum(1, instance.memory_room * instance.counts))
+    return replace(prices, cores=cores, memory=memory)
+
+
 def _cut(search: Search, prices: Prices) -> None:
     instance = search.instance
+    prices = _believable(instance, prices)
     rows = reduced(instance, prices.cores, prices.memory).min(axis=1)
     earned = prices.cores * instance.room
     if instance.memory is not None:

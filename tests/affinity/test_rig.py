@@ -62,6 +62,8 @@ def test_in_real_time_the_command_finds_what_the_rig_draws(tmp_path: Path, monke
     assert sorted(rows) == sorted(true)
     assert {row.provenance for row in rows.values()} == {"measured"}
     assert median(bags.error(rows[name].per_core_s.value, true[name].per_core_s) for name in true) < 0.08
-    assert sum(held(rows[name].joules, true[name].joules) for name in true) >= 3, "or it says how unsure it is"
+    off = [bags.error(row.joules.value, true[name].joules) for name, row in rows.items() if row.joules is not None]
+    assert len(off) == len(true)
+    assert max(off) < 1.0, "in six seconds little is learned, and the order of the functions first"
     drawn = [row.joules.value for row in (rows[f"{bags.HERE}.{name}"] for name in bags.NAMES) if row.joules is not None]
     assert drawn[3] > 1.3 * drawn[0], "who draws three times as much is told so, as far as was learned by then"
